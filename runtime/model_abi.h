@@ -1,0 +1,101 @@
+/* model_abi.h -- the one header between emitted code and the runtime.
+ *
+ * Emitted code defines `const rt_model lagen_model`: what the program was made for, the sizes of its
+ * arenas, where its weights come from, and the function that runs one step. The runtime allocates the
+ * arenas once, loads the weights, and calls `step`; it knows no architecture. Nothing here grows
+ * after start. */
+#ifndef RT_MODEL_ABI_H
+#define RT_MODEL_ABI_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/image.h"
+
+enum { RT_ABI_VERSION = 1 };
+
+typedef struct rt_pool rt_pool;           /* runtime/pool.h */
+typedef struct rt_tokenizer rt_tokenizer; /* runtime/token/token.h */
+struct rt_chat_template;                  /* runtime/chat/render.h */
+
+/* One pass over n_rows tokens of n_seqs sequences (contracts section 2). Rows of one sequence are
+ * consecutive and their positions ascend by one. Arrays belong to the caller and stay valid during the
+ * step. Limits: 1 <= n_rows <= t_max, n_seqs <= slots, n_logits <= logit_rows_max. */
+typedef struct rt_step {
+    uint32_t n_rows;
+    uint32_t n_seqs;
+    uint32_t n_logits;
+    const uint32_t *token_of_row; /* [n_rows], < n_vocab */
+    const uint32_t *seq_of_row;   /* [n_rows], < n_seqs */
+    const uint32_t *pos_of_row;   /* [n_rows], < ctx */
+    const uint32_t *slot_of_seq;  /* [n_seqs], < slots, distinct */
+    const uint32_t *logit_rows;   /* [n_logits], rows whose logits are wanted, ascending */
+} rt_step;
+
+typedef enum rt_arena_kind {
+    RT_ARENA_WEIGHTS, /* filled once by the loader, then read only */
+    RT_ARENA_KV,
+    RT_ARENA_SCRATCH, /* activations of one step */
+    RT_ARENA_IO,      /* logits */
+    RT_N_ARENAS
+} rt_arena_kind;
+
+/* Where one weight comes from and where it goes. With `--weights pack` the image file holds the arena
+ * byte for byte and sources are informative; with `--weights link` the loader reads the rows from
+ * the model file and applies the layout. */
+typedef struct rt_weight {
+    const char *name;
+    const lb_layout *layout;
+    uint64_t n_rows, n_cols, n_mats; /* n_mats > 1 for expert tensors */
+    uint64_t offset_bytes;           /* in the weights arena */
+    uint64_t image_bytes;
+    uint32_t file;                   /* index into rt_model.files */
+    uint64_t file_offset_bytes, file_bytes;
+} rt_weight;
+
+typedef struct rt_file {
+    const char *name;      /* relative to the program's folder, or as given with --weights link */
+    uint64_t n_bytes;
+    const char *sha256;    /* 64 hex digits of the whole file; NULL for linked model files */
+} rt_file;
+
+typedef struct rt_sampling {
+    float temperature, top_p, min_p, repeat_penalty, frequency_penalty, presence_penalty;
+    int32_t top_k, repeat_last_n;
+} rt_sampling;
+
+typedef struct rt_model {
+    uint32_t abi_version; /* RT_ABI_VERSION */
+    const char *name;     /* model name, from its file name */
+    const char *arch_row; /* hardware row, e.g. as given to --arch */
+    const char *const *cpu_features; /* names the CPU must have (/proc/cpuinfo spelling), NULL-ended */
+    uint32_t n_vocab, n_embd, n_layers;
+    uint32_t ctx, slots, chunk, t_max, logit_rows_max;
+    const char *kv_type;
+    uint64_t n_params;               /* weights in the model's matrices */
+    uint64_t arena_bytes[RT_N_ARENAS];
+    uint64_t logits_offset_bytes;    /* f32[logit_rows_max][n_vocab] in RT_ARENA_IO */
+    bool weights_linked;
+    const rt_file *files;
+    uint32_t n_files;
+    const rt_weight *weights;
+    uint32_t n_weights;
+    uint32_t image_file;             /* index of the packed image in files, unless linked */
+    const rt_tokenizer *tokenizer;   /* NULL if the model has none */
+    const struct rt_chat_template *chat; /* NULL if the model has none */
+    rt_sampling sampling;            /* defaults from recipe or model file */
+    const char *info_json;           /* the manifest's text, for `info --json` */
+
+    /* Runs one step on the pool's threads; logits of row logit_rows[i] land in row i of the logits
+     * buffer. `arenas[k]` has arena_bytes[k] bytes, 64-byte aligned. T = 0 runs nothing. */
+    bool (*step)(uint8_t *const *arenas, const rt_step *step, rt_pool *pool, lb_err *err);
+
+    /* Runs the built-in checks of every kernel against integer references. */
+    bool (*selftest)(rt_pool *pool, lb_err *err);
+} rt_model;
+
+extern const rt_model lagen_model;
+
+#endif
