@@ -1,3 +1,2 @@
-build/san/tests/base/test_base.o: tests/base/test_base.c \
- runtime/base/arena.h runtime/base/err.h runtime/base/file.h \
- runtime/base/num.h runtime/base/text.h
+build/san/tests/gen/test_qtype.o: tests/gen/test_qtype.c gen/qtype.h \
+ runtime/base/err.h gen/qtype.def
