@@ -13,10 +13,10 @@
 
 #include "base/err.h"
 #include "base/image.h"
+#include "pool.h"
 
 enum { RT_ABI_VERSION = 1 };
 
-typedef struct rt_pool rt_pool;           /* runtime/pool.h */
 typedef struct rt_tokenizer rt_tokenizer; /* runtime/token/token.h */
 struct rt_chat_template;                  /* runtime/chat/render.h */
 
