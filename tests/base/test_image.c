@@ -1,0 +1,169 @@
+/* test_image.c -- the weight image: every byte of a packed matrix stands where docs/kernels.md
+ * says, found here by that formula read backwards; plus each refusal. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/image.h"
+
+/* A 256-element type of four planes with words of every size, cut out of order. */
+static const lb_layout odd_256 = {
+    .type = "odd",
+    .qblock_elems = 256,
+    .qblock_bytes = 45,
+    .n_planes = 4,
+    .planes = {{13, 32, 4, 0}, {0, 2, 2, 1}, {2, 9, 1, 0}, {11, 2, 2, 1}}};
+static const lb_layout small_32 = {.type = "small",
+                                   .qblock_elems = 32,
+                                   .qblock_bytes = 18,
+                                   .n_planes = 2,
+                                   .planes = {{2, 16, 4, 0}, {0, 2, 2, 1}}};
+static const lb_layout plain_1 = {
+    .type = "plain", .qblock_elems = 1, .qblock_bytes = 2, .n_planes = 1, .planes = {{0, 2, 2, 0}}};
+
+static uint8_t at_src(const lb_layout *l, const uint8_t *src, uint64_t n_rows, uint64_t n_cols,
+                      uint64_t row, uint64_t qblock, uint32_t byte) {
+    uint64_t row_bytes = n_cols / l->qblock_elems * l->qblock_bytes;
+    return row < n_rows ? src[row * row_bytes + qblock * l->qblock_bytes + byte] : 0;
+}
+
+/* Walks the image front to back and says what each byte must be. */
+static void check_image(const lb_layout *l, const uint8_t *src, uint64_t n_rows, uint64_t n_cols,
+                        const uint8_t *image) {
+    uint64_t per_atom = 256 / l->qblock_elems;
+    uint64_t n_qblocks = n_cols / l->qblock_elems;
+    const uint8_t *at = image;
+    for (uint64_t row0 = 0; row0 < n_rows; row0 += 16) {
+        for (uint64_t q0 = 0; q0 < n_qblocks; q0 += per_atom) {
+            uint64_t n = n_qblocks - q0 < per_atom ? n_qblocks - q0 : per_atom;
+            for (uint32_t p = 0; p < l->n_planes; p++) {
+                const lb_plane *pl = &l->planes[p];
+                for (uint64_t i = 0; i < n * pl->n_bytes * 16; i++) {
+                    uint64_t word = i / pl->word_bytes / 16;
+                    uint64_t row = row0 + i / pl->word_bytes % 16;
+                    uint32_t n_words = pl->n_bytes / pl->word_bytes;
+                    uint32_t byte = pl->src_offset + (uint32_t)(word % n_words) * pl->word_bytes +
+                                    (uint32_t)(i % pl->word_bytes);
+                    assert_int_equal(
+                        *at++, at_src(l, src, n_rows, n_cols, row, q0 + word / n_words, byte));
+                }
+            }
+        }
+    }
+}
+
+static uint8_t *random_rows(const lb_layout *l, uint64_t n_rows, uint64_t n_cols) {
+    uint64_t n = n_rows * (n_cols / l->qblock_elems) * l->qblock_bytes;
+    uint8_t *src = malloc(n);
+    assert_non_null(src);
+    uint32_t x = 12345;
+    for (uint64_t i = 0; i < n; i++) {
+        x = x * 1664525u + 1013904223u;
+        src[i] = (uint8_t)(x >> 24) & 0x7b; /* no half of such bytes is infinite or NaN */
+    }
+    return src;
+}
+
+static void image_puts_each_byte_in_its_place(void **state) {
+    (void)state;
+    static const struct {
+        const lb_layout *l;
+        uint64_t n_rows, n_cols;
+    } cases[] = {{&odd_256, 1, 256},  {&odd_256, 16, 768},  {&odd_256, 17, 512},
+                 {&small_32, 15, 32}, {&small_32, 33, 576}, {&small_32, 16, 256},
+                 {&plain_1, 31, 259}, {&plain_1, 2, 1}};
+    for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++) {
+        const lb_layout *l = cases[c].l;
+        uint64_t n_rows = cases[c].n_rows, n_cols = cases[c].n_cols, bytes;
+        assert_true(lb_image_bytes(l, n_rows, n_cols, &bytes, NULL));
+        assert_int_equal(bytes,
+                         (n_rows + 15) / 16 * 16 * (n_cols / l->qblock_elems) * l->qblock_bytes);
+        uint8_t *src = random_rows(l, n_rows, n_cols);
+        uint8_t *image = malloc(bytes);
+        assert_non_null(image);
+        memset(image, 0xee, bytes);
+        assert_true(lb_image_pack(l, src, n_rows, n_cols, 0, (n_rows + 15) / 16, image, NULL));
+        check_image(l, src, n_rows, n_cols, image);
+        free(src);
+        free(image);
+    }
+}
+
+static void image_in_pieces_is_the_same(void **state) {
+    (void)state;
+    const uint64_t n_rows = 45, n_cols = 288;
+    uint64_t bytes;
+    assert_true(lb_image_bytes(&small_32, n_rows, n_cols, &bytes, NULL));
+    uint8_t *src = random_rows(&small_32, n_rows, n_cols);
+    uint8_t *whole = malloc(bytes), *pieces = malloc(bytes);
+    assert_non_null(whole);
+    assert_non_null(pieces);
+    assert_true(lb_image_pack(&small_32, src, n_rows, n_cols, 0, 3, whole, NULL));
+    for (uint64_t s = 0; s < 3; s++) {
+        uint64_t at = s * (bytes / 3);
+        assert_true(
+            lb_image_pack(&small_32, src + at, n_rows, n_cols, s, s + 1, pieces + at, NULL));
+    }
+    assert_memory_equal(whole, pieces, bytes);
+    assert_true(lb_image_pack(&small_32, src, n_rows, n_cols, 3, 3, pieces, NULL));
+    assert_memory_equal(whole, pieces, bytes);
+    free(src);
+    free(whole);
+    free(pieces);
+}
+
+static void image_refuses_bad_shapes(void **state) {
+    (void)state;
+    uint64_t bytes = 7;
+    lb_err e = {0};
+    assert_false(lb_image_bytes(&small_32, 0, 32, &bytes, &e));
+    assert_int_equal(e.code, LB_BAD_SHAPE);
+    assert_false(lb_image_bytes(&small_32, 1, 0, &bytes, &e));
+    assert_int_equal(e.code, LB_BAD_SHAPE);
+    assert_false(lb_image_bytes(&small_32, 1, 33, &bytes, &e));
+    assert_string_equal(e.text, "33 columns is not a positive multiple of 32 (small qblock)");
+    assert_false(lb_image_bytes(&small_32, UINT64_MAX, 32, &bytes, &e));
+    assert_int_equal(e.code, LB_OVERFLOW);
+    assert_false(lb_image_bytes(&small_32, 1 << 20, UINT64_C(1) << 45, &bytes, &e));
+    assert_int_equal(e.code, LB_OVERFLOW);
+    assert_int_equal(bytes, 7);
+    uint8_t byte = 0;
+    assert_false(lb_image_pack(&small_32, &byte, 16, 32, 0, 2, &byte, &e));
+    assert_int_equal(e.code, LB_BAD_SHAPE);
+    assert_false(lb_image_pack(&small_32, &byte, 16, 32, 1, 0, &byte, &e));
+    assert_int_equal(e.code, LB_BAD_SHAPE);
+}
+
+static void image_names_a_scale_that_is_not_finite(void **state) {
+    (void)state;
+    uint8_t *src = random_rows(&small_32, 20, 576);
+    uint64_t bytes;
+    assert_true(lb_image_bytes(&small_32, 20, 576, &bytes, NULL));
+    uint8_t *image = malloc(bytes);
+    assert_non_null(image);
+    uint8_t *half = src + 18 * (19 * 18 + 17); /* row 19, qblock 17 = column 544 */
+    half[0] = 0;
+    half[1] = 0xfc; /* minus infinity */
+    lb_err e = {0};
+    assert_false(lb_image_pack(&small_32, src, 20, 576, 0, 2, image, &e));
+    assert_int_equal(e.code, LB_BAD_VALUE);
+    assert_string_equal(e.text, "row 19, column 544: a small scale is not finite");
+    free(src);
+    free(image);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(image_puts_each_byte_in_its_place),
+        cmocka_unit_test(image_in_pieces_is_the_same),
+        cmocka_unit_test(image_refuses_bad_shapes),
+        cmocka_unit_test(image_names_a_scale_that_is_not_finite),
+    };
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
