@@ -47,7 +47,7 @@ typedef enum rt_arena_kind {
  * the model file and applies the layout. */
 typedef struct rt_weight {
     const char *name;
-    const lb_layout *layout;
+    const lb_layout *layout;         /* NULL: file_bytes are copied as they are */
     uint64_t n_rows, n_cols, n_mats; /* n_mats > 1 for expert tensors */
     uint64_t offset_bytes;           /* in the weights arena */
     uint64_t image_bytes;
@@ -56,9 +56,9 @@ typedef struct rt_weight {
 } rt_weight;
 
 typedef struct rt_file {
-    const char *name;      /* relative to the program's folder, or as given with --weights link */
+    const char *name;      /* relative to the program's folder unless absolute */
     uint64_t n_bytes;
-    const char *sha256;    /* 64 hex digits of the whole file; NULL for linked model files */
+    const char *sha256;    /* 64 hex digits: base/digest.h; NULL for linked model files */
 } rt_file;
 
 typedef struct rt_sampling {

@@ -1,0 +1,33 @@
+/* memory.h -- the program's arenas: their sizes are known before it exists, they are mapped once, at
+ * start, and every page is there before the first request. Nothing grows later. */
+#ifndef RT_MEMORY_H
+#define RT_MEMORY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "model_abi.h"
+#include "pool.h"
+
+typedef struct rt_memory {
+    uint8_t *arenas[RT_N_ARENAS]; /* 2 MiB aligned, zeroed; NULL when the size is 0 */
+    void *maps[RT_N_ARENAS];      /* the mappings, unreadable guard pages on both sides included */
+    uint64_t map_bytes[RT_N_ARENAS];
+} rt_memory;
+
+/* Maps all arenas of `model` and asks for huge pages. Fails with LB_RESOURCES, naming need and limit,
+ * if their sum passes what the machine can give now (MemAvailable; the control group's limit) or a
+ * mapping is refused. Release with rt_memory_unmap, which allows a zeroed rt_memory. */
+bool rt_memory_map(const rt_model *model, rt_memory *out, lb_err *err);
+void rt_memory_unmap(rt_memory *m);
+
+/* Makes every page of all arenas present, on all threads. Fails with LB_RESOURCES. */
+bool rt_memory_touch(const rt_model *model, rt_memory *m, rt_pool *pool, lb_err *err);
+
+/* Bytes that this process can be given now; UINT64_MAX if the system does not tell. */
+uint64_t rt_memory_available(void);
+
+const char *rt_arena_name(rt_arena_kind kind);
+
+#endif
