@@ -1,23 +1,21 @@
-%%lua
 local name = import("lib/name.lua")
 local descr = import("lib/descr.lua")
-local M = {}
 
 -- Query rows of one cta; score rows of 256 positions for all of them are the kernel's scratch.
 local ROW_TILE = 16
 
-function M.describe(op)
-  if op.n_head % op.n_kv ~= 0 then error("attn: n_head must be a multiple of n_kv") end
-  if op.hd % 16 ~= 0 or op.hd > 256 then error("attn: head size " .. op.hd .. " (multiple of 16, at most 256)") end
-  if op.cap % 256 ~= 0 then error("attn: cap must be a multiple of 256") end
+function module.describe(op)
+  if op.n_head % op.n_kv ~= 0 then fail("attn: n_head must be a multiple of n_kv") end
+  if op.hd % 16 ~= 0 or op.hd > 256 then fail("attn: head size " .. op.hd .. " (multiple of 16, at most 256)") end
+  if op.cap % 256 ~= 0 then fail("attn: cap must be a multiple of 256") end
   local width = (op.n_head + 2 * op.n_kv) * op.hd
   local cells = op.slots * op.n_kv * op.cap * op.hd
   local guard = "step: slot < slots, pos % cap < cap"
   local k, v = descr.operand("k", "read", tostring(cells), 2, 64), descr.operand("v", "read", tostring(cells), 2, 64)
   k.indexed, v.indexed = guard, guard
   return {
-    name = name.kernel("attn", { "f16" }, "f32", { op.n_head, op.n_kv, op.hd, name.f32_bits(op.scale),
-      op.window or 0, op.cap, op.slots }),
+    name = name.kernel("attn", { "f16" }, "f32", { op.n_head, op.n_kv, op.hd, name.f32(op.scale),
+      op.window, op.cap, op.slots }),
     axes = { descr.rows_axis("T", ROW_TILE), descr.dim_axis("heads", op.n_head, "y"),
              { name = "splits", kind = "kv", bound = "ctx", tile = 256, on = "loop", fold = "none" } },
     grid = { descr.row_ctas("T", ROW_TILE), tostring(op.n_head), "1" }, block = 1,
@@ -30,9 +28,7 @@ function M.describe(op)
     scratch = ROW_TILE * (1024 + op.hd * 8) + 1024, reduction = "splits256", tolerance = 1e-5,
     bytes = "slots * ctx * " .. (op.n_kv * op.hd * 4) .. " + T * " .. (op.n_head * op.hd * 8),
     flops = "T * ctx * " .. (op.n_head * op.hd * 4),
-    includes = { op.hw.isa, "math.h" }, features = { "f16", "f32" },
+    includes = { op.hw.isa, "isa_math.h" }, features = { "f16", "f32" },
   }
 end
-
-return M
 %%template

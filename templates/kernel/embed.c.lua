@@ -1,13 +1,11 @@
-%%lua
 local name = import("lib/name.lua")
 local descr = import("lib/descr.lua")
-local M = {}
 
-function M.describe(op)
-  local quant = import("quant/" .. op.type .. ".lua")
+function module.describe(op)
+  local quant = import("quant/" .. op.wtype .. ".lua")
   local image = descr.image_bytes(quant, op.V, op.H)
   return {
-    name = name.kernel("embed", { op.type }, "f32", { op.V, op.H }),
+    name = name.kernel("embed", { op.wtype }, "f32", { op.V, op.H }),
     axes = { descr.rows_axis("T", 1) },
     grid = { "T", "1", "1" }, block = 1,
     params = { descr.param("w", "const uint8_t *"), descr.param("y", "float *"), descr.step_param() },
@@ -23,6 +21,4 @@ function M.describe(op)
     includes = { op.hw.isa }, features = { "f16" },
   }
 end
-
-return M
 %%template

@@ -1,7 +1,5 @@
-%%lua
 local name = import("lib/name.lua")
 local descr = import("lib/descr.lua")
-local M = {}
 
 -- Tokens of one cta; the register tile inside is the instruction layer's affair.
 local ROW_TILE = 16
@@ -11,7 +9,7 @@ local function activations(op)
   for _, part in ipairs(op.parts) do
     local quant = import("quant/" .. part.type .. ".lua")
     if op.K % quant.qblock_elems ~= 0 then
-      error("matmul: K = " .. op.K .. " is not a multiple of " .. quant.qblock_elems .. " (" .. part.type .. ")")
+      fail("matmul: K = " .. op.K .. " is not a multiple of " .. quant.qblock_elems .. " (" .. part.type .. ")")
     end
     if quant.kind == "int" then a.q8 = true else a.f32 = true end
   end
@@ -26,11 +24,11 @@ local function out_cols(op)
 end
 
 local function check(op)
-  if #op.parts < 1 or #op.parts > 4 then error("matmul: 1 to 4 parts, got " .. #op.parts) end
+  if #op.parts < 1 or #op.parts > 4 then fail("matmul: 1 to 4 parts, got " .. #op.parts) end
   local e = op.epilogue
-  if e ~= "none" and e ~= "add" and e ~= "swiglu" then error("matmul: epilogue '" .. tostring(e) .. "'") end
+  if e ~= "none" and e ~= "add" and e ~= "swiglu" then fail("matmul: epilogue '" .. tostring(e) .. "'") end
   if e == "swiglu" and (#op.parts ~= 2 or op.parts[1].n ~= op.parts[2].n) then
-    error("matmul: swiglu needs two parts of equal n")
+    fail("matmul: swiglu needs two parts of equal n")
   end
 end
 
@@ -48,7 +46,7 @@ local function params_and_operands(op, rows, act, n_out)
     local quant = import("quant/" .. part.type .. ".lua")
     add(descr.param("w" .. (i - 1), "const uint8_t *"),
         descr.operand("w" .. (i - 1), "read", tostring(descr.image_bytes(quant, part.n, op.K)), 1, 64))
-    if part.bias then
+    if get(part, "bias", false) then
       add(descr.param("b" .. (i - 1), "const float *"),
           descr.operand("b" .. (i - 1), "read", tostring(part.n), 4, 4))
     end
@@ -76,7 +74,7 @@ local function symbol(op, rows, act)
   local types, dims = {}, { op.K }
   for i, part in ipairs(op.parts) do
     types[i] = part.type
-    dims[#dims + 1] = part.n .. (part.bias and "b" or "")
+    dims[#dims + 1] = part.n .. (get(part, "bias", false) and "b" or "")
   end
   dims[#dims + 1] = op.epilogue
   dims[#dims + 1] = rows
@@ -97,7 +95,7 @@ local function total_n(op)
   return n
 end
 
-function M.describe(op)
+function module.describe(op)
   check(op)
   local rows = descr.rows_of(op)
   local act = activations(op)
@@ -113,9 +111,7 @@ function M.describe(op)
     scratch = 16384, reduction = "atoms256", tolerance = 2e-6,
     bytes = weight_bytes(op) .. " + " .. rows .. " * " .. (op.K + n_out * 4),
     flops = rows .. " * " .. (2 * op.K * total_n(op)),
-    includes = { op.hw.isa, "math.h" }, features = { "dot4", "f16" },
+    includes = { op.hw.isa, "isa_math.h" }, features = { "dot4", "f16" },
   }
 end
-
-return M
 %%template

@@ -1,10 +1,8 @@
-%%lua
 local name = import("lib/name.lua")
 local descr = import("lib/descr.lua")
-local M = {}
 
-function M.describe(op)
-  if op.K % 32 ~= 0 then error("quant: K must be a multiple of 32") end
+function module.describe(op)
+  if op.K % 32 ~= 0 then fail("quant: K must be a multiple of 32") end
   local operands = { descr.operand("x", "read", "T * " .. op.K, 4, 64),
                      descr.q8_operands("y", "write", "T", op.K) }
   local params = { descr.param("x", "const float *"), descr.q8_params("y", false) }
@@ -18,9 +16,7 @@ function M.describe(op)
                descr.whole_rows("y_s", "T", 1, op.K // 16) },
     scratch = 256, reduction = "none", tolerance = 0.0,
     bytes = "T * " .. (op.K * 5 + op.K // 4), flops = "T * " .. (op.K * 4),
-    includes = { op.hw.isa, "math.h" }, features = { "f32" },
+    includes = { op.hw.isa, "isa_math.h" }, features = { "f32" },
   }
 end
-
-return M
 %%template

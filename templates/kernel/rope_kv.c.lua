@@ -1,11 +1,9 @@
-%%lua
 local name = import("lib/name.lua")
 local descr = import("lib/descr.lua")
-local M = {}
 
-function M.describe(op)
-  if op.pairing ~= "norm" and op.pairing ~= "neox" then error("rope_kv: pairing '" .. tostring(op.pairing) .. "'") end
-  if op.cap % 256 ~= 0 then error("rope_kv: cap must be a multiple of 256") end
+function module.describe(op)
+  if op.pairing ~= "norm" and op.pairing ~= "neox" then fail("rope_kv: pairing '" .. tostring(op.pairing) .. "'") end
+  if op.cap % 256 ~= 0 then fail("rope_kv: cap must be a multiple of 256") end
   local width = (op.n_head + 2 * op.n_kv) * op.hd
   local cells = op.slots * op.n_kv * op.cap * op.hd
   local guard = "step: slot < slots, pos % cap < cap"
@@ -24,9 +22,7 @@ function M.describe(op)
                  cols = { { first = 0, tile = op.n_head * op.hd, begin = 0, n = op.n_head * op.hd } } } },
     scratch = 4 * op.hd + 64, reduction = "none", tolerance = 1e-6,
     bytes = "T * " .. (width * 8), flops = "T * " .. ((op.n_head + op.n_kv) * op.n_rot * 3),
-    includes = { op.hw.isa, "math.h" }, features = { "f16" },
+    includes = { op.hw.isa, "isa_math.h" }, features = { "f16" },
   }
 end
-
-return M
 %%template

@@ -1,13 +1,11 @@
-%%lua
 local name = import("lib/name.lua")
 local descr = import("lib/descr.lua")
-local M = {}
 
-function M.describe(op)
-  if #op.freq * 2 ~= op.n_rot then error("rope_table: freq must hold n_rot / 2 numbers") end
+function module.describe(op)
+  if #op.freq * 2 ~= op.n_rot then fail("rope_table: freq must hold n_rot / 2 numbers") end
   return {
     name = name.kernel("rope_table", {}, "f32",
-      { op.n_rot, name.f64_hash(op.freq), name.f32_bits(op.mscale) }),
+      { op.n_rot, name.f64_hash(op.freq), name.f32(op.mscale) }),
     axes = { descr.rows_axis("T", 1) },
     grid = { "T", "1", "1" }, block = 1,
     params = { descr.param("y", "float *"), descr.step_param() },
@@ -15,9 +13,7 @@ function M.describe(op)
     covers = { descr.whole_rows("y", "T", 1, op.n_rot) },
     scratch = 0, reduction = "none", tolerance = 1e-7,
     bytes = "T * " .. (op.n_rot * 4), flops = "T * " .. (op.n_rot * 15),
-    includes = { op.hw.isa, "math.h" }, features = {},
+    includes = { op.hw.isa, "isa_math.h" }, features = {},
   }
 end
-
-return M
 %%template

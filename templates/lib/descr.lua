@@ -4,8 +4,8 @@ local M = {}
 
 -- "T" and "n_rows" for ops over all rows, "L" and "n_logits" for those over logit rows.
 function M.rows_of(op)
-  local r = op.rows or "T"
-  if r ~= "T" and r ~= "L" then error("op.rows must be 'T' or 'L', got '" .. tostring(r) .. "'") end
+  local r = get(op, "rows", "T")
+  if r ~= "T" and r ~= "L" then fail("op.rows must be 'T' or 'L', got '" .. tostring(r) .. "'") end
   return r
 end
 

@@ -6,28 +6,29 @@
 --     atype   q8, f32 or q8f32: what the activations are
 --     dims    every literal that changes the arithmetic, joined by x: two ops with equal symbols are
 --             the same kernel, two with different arithmetic never share one.
--- Real numbers enter dims as the hex digits of their bits (f32: 8, f64 lists: an FNV-1a hash).
+-- Real numbers enter dims exactly: f32 spelled out, lists of f64 as a hash.
 local M = {}
 
 function M.kernel(family, wtypes, atype, dims)
   local same = #wtypes > 0
   for _, t in ipairs(wtypes) do same = same and t == wtypes[1] end
-  local w = same and wtypes[1] or #wtypes == 0 and "none" or table.concat(wtypes, "_")
+  local w = same and wtypes[1] or #wtypes == 0 and "none" or join(wtypes, "_")
   local d = {}
   for i, v in ipairs(dims) do d[i] = tostring(v) end
-  return "k_" .. family .. "_" .. w .. "_" .. atype .. "__" .. table.concat(d, "x")
+  return "k_" .. family .. "_" .. w .. "_" .. atype .. "__" .. join(d, "x")
 end
 
--- The bits of a float rounded to f32, as 8 hex digits.
-function M.f32_bits(v)
-  return string.format("%08x", (string.unpack("<I4", string.pack("<f", v))))
+-- A float rounded to f32, spelled exactly: its hex form without signs and points.
+function M.f32(v)
+  local s = hexfloat(v):gsub("[^%x%-p]", ""):gsub("%-", "m"):gsub("f$", "")
+  return s
 end
 
--- FNV-1a over the bytes of a list of doubles, 16 hex digits: for tables too long to spell out.
+-- FNV-1a over the exact spelling of a list of doubles: for tables too long to spell out.
 function M.f64_hash(list)
   local h = 0xcbf29ce484222325
   for _, v in ipairs(list) do
-    for _, b in ipairs({ string.byte(string.pack("<d", v), 1, 8) }) do
+    for _, b in ipairs({ string.byte(hexfloat(v, "f64"), 1, -1) }) do
       h = (h ~ b) * 0x100000001b3
     end
   end
