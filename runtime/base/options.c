@@ -1,0 +1,192 @@
+/* options.c -- see options.h. */
+#include "base/options.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/num.h"
+
+static const lb_opt *find(const lb_command *c, const char *arg, size_t n) {
+    for (uint32_t i = 0; i < c->n_options; i++) {
+        const lb_opt *o = &c->options[i];
+        if ((strlen(o->name) == n && strncmp(o->name, arg, n) == 0) ||
+            (o->brief != NULL && strlen(o->brief) == n && strncmp(o->brief, arg, n) == 0)) {
+            return o;
+        }
+    }
+    return NULL;
+}
+
+static bool unit_of(const char *rest, uint64_t *unit) {
+    static const struct {
+        const char *name;
+        uint64_t value;
+    } units[] = {{"", 1}, {"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}};
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
+        if (strcmp(rest, units[i].name) == 0) {
+            *unit = units[i].value;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool parse_uint(const lb_opt *o, const char *v, lb_err *err) {
+    char *end = NULL;
+    errno = 0;
+    uint64_t n = strtoull(v, &end, 10);
+    uint64_t unit = 1;
+    bool ok = v[0] >= '0' && v[0] <= '9' && errno == 0 && (o->bytes ? unit_of(end, &unit) : *end == '\0');
+    if (!ok) {
+        return lb_err_set(err, LB_USAGE, "%s: '%s' is not a %s", o->name, v,
+                          o->bytes ? "size (a number, or one with KiB, MiB, GiB)" : "whole number");
+    }
+    if (!lb_mul(n, unit, &n) || (double)n < o->min || (double)n > o->max) {
+        return lb_err_set(err, LB_USAGE, "%s: %s is out of range; it may be %.0f to %.0f", o->name, v, o->min, o->max);
+    }
+    *(uint64_t *)o->out = n;
+    return true;
+}
+
+static bool parse_double(const lb_opt *o, const char *v, lb_err *err) {
+    char *end = NULL;
+    double d = strtod(v, &end);
+    if (end == v || *end != '\0' || !isfinite(d)) {
+        return lb_err_set(err, LB_USAGE, "%s: '%s' is not a number", o->name, v);
+    }
+    if (d < o->min || d > o->max) {
+        return lb_err_set(err, LB_USAGE, "%s: %s is out of range; it may be %g to %g", o->name, v, o->min, o->max);
+    }
+    *(double *)o->out = d;
+    return true;
+}
+
+static bool take(const lb_opt *o, const char *v, lb_err *err) {
+    if (o->given != NULL) {
+        *o->given = true;
+    }
+    switch (o->kind) {
+    case LB_OPT_FLAG: *(bool *)o->out = true; return true;
+    case LB_OPT_TEXT: *(const char **)o->out = v; return true;
+    case LB_OPT_UINT: return parse_uint(o, v, err);
+    case LB_OPT_DOUBLE: return parse_double(o, v, err);
+    case LB_OPT_REPEAT: break;
+    }
+    lb_opt_list *list = o->out;
+    if (list->n == LB_OPT_LIST_MAX) {
+        return lb_err_set(err, LB_USAGE, "%s: given more than %d times", o->name, LB_OPT_LIST_MAX);
+    }
+    list->items[list->n++] = v;
+    return true;
+}
+
+/* One option at argv[*i]; takes its value from after '=' or from the next argument. */
+static bool parse_option(const lb_command *c, int argc, char *const *argv, int *i, lb_err *err) {
+    const char *arg = argv[*i];
+    size_t n = strcspn(arg, "=");
+    const lb_opt *o = find(c, arg, n);
+    if (o == NULL) {
+        return lb_err_set(err, LB_USAGE, "unknown option '%s'; %s --help lists them", arg, c->name);
+    }
+    if (o->kind == LB_OPT_FLAG) {
+        return arg[n] == '\0' ? take(o, NULL, err) : lb_err_set(err, LB_USAGE, "%s takes no value", o->name);
+    }
+    if (arg[n] == '=') {
+        return take(o, arg + n + 1, err);
+    }
+    if (*i + 1 >= argc) {
+        return lb_err_set(err, LB_USAGE, "%s needs a value (%s)", o->name, o->value);
+    }
+    (*i)++;
+    return take(o, argv[*i], err);
+}
+
+static bool wants_help(int argc, char *const *argv) {
+    for (int i = 0; i < argc && strcmp(argv[i], "--") != 0; i++) {
+        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool lb_options_parse(const lb_command *c, int argc, char *const *argv, bool *help, lb_err *err) {
+    *help = wants_help(argc, argv);
+    if (*help) {
+        return true;
+    }
+    uint32_t n = 0;
+    bool only_positional = false;
+    for (int i = 0; i < argc; i++) {
+        if (!only_positional && strcmp(argv[i], "--") == 0) {
+            only_positional = true;
+            continue;
+        }
+        if (!only_positional && argv[i][0] == '-' && argv[i][1] != '\0') {
+            if (!parse_option(c, argc, argv, &i, err)) {
+                return false;
+            }
+            continue;
+        }
+        if (n == c->n_positionals) {
+            return lb_err_set(err, LB_USAGE, "unexpected argument '%s'; %s --help shows the usage", argv[i], c->name);
+        }
+        *c->positionals[n++].out = argv[i];
+    }
+    if (n < c->n_positionals && c->positionals[n].required) {
+        return lb_err_set(err, LB_USAGE, "%s needs %s; see %s --help", c->name, c->positionals[n].name, c->name);
+    }
+    return true;
+}
+
+/* Help text: continuation lines stand under the first. */
+static void help_lines(lb_text *out, const char *head, const char *text) {
+    enum { COLUMN = 28 };
+    size_t n = strlen(head);
+    lb_text_printf(out, "  %s", head);
+    lb_text_printf(out, n + 3 > COLUMN ? "\n%*s" : "%*s", n + 3 > COLUMN ? COLUMN : COLUMN - 2 - (int)n, "");
+    for (const char *p = text; *p != '\0';) {
+        size_t len = strcspn(p, "\n");
+        lb_text_add_n(out, p, len);
+        p += len;
+        if (*p == '\n') {
+            p++;
+            lb_text_printf(out, "\n%*s", COLUMN, "");
+        }
+    }
+    lb_text_add(out, "\n");
+}
+
+static void help_option(const lb_opt *o, lb_text *out) {
+    char head[80];
+    snprintf(head, sizeof head, "%s%s%s%s%s", o->brief != NULL ? o->brief : "", o->brief != NULL ? ", " : "",
+             o->name, o->kind == LB_OPT_FLAG ? "" : " ", o->kind == LB_OPT_FLAG ? "" : o->value);
+    help_lines(out, head, o->help);
+}
+
+void lb_options_help(const lb_command *c, lb_text *out) {
+    lb_text_printf(out, "usage: %s", c->name);
+    for (uint32_t i = 0; i < c->n_positionals; i++) {
+        bool must = c->positionals[i].required;
+        lb_text_printf(out, " %s%s%s", must ? "" : "[", c->positionals[i].name, must ? "" : "]");
+    }
+    lb_text_printf(out, "%s\n\n%s\n", c->n_options > 0 ? " [options]" : "", c->summary);
+    if (c->details != NULL) {
+        lb_text_printf(out, "\n%s\n", c->details);
+    }
+    if (c->n_positionals > 0) {
+        lb_text_add(out, "\narguments:\n");
+    }
+    for (uint32_t i = 0; i < c->n_positionals; i++) {
+        help_lines(out, c->positionals[i].name, c->positionals[i].help);
+    }
+    lb_text_add(out, "\noptions:\n");
+    for (uint32_t i = 0; i < c->n_options; i++) {
+        help_option(&c->options[i], out);
+    }
+    help_lines(out, "-h, --help", "show this text");
+}
