@@ -351,3 +351,44 @@ void lg_build_set_double(lg_builder *b, lg_value *map, const char *key, double v
 void lg_build_set_string(lg_builder *b, lg_value *map, const char *key, const char *s) {
     lg_build_set(b, map, key, lg_build_string(b, s));
 }
+
+static lg_value *copy_at(lg_builder *b, const lg_value *v, int depth);
+
+static lg_value *copy_map(lg_builder *b, const lg_value *v, int depth) {
+    lg_value *out = lg_build_map(b);
+    for (size_t i = 0; i < v->u.map.n && !b->failed; i++) {
+        const lg_value_entry *e = &v->u.map.entries[i];
+        lg_build_set_n(b, out, e->key->u.string.bytes, e->key->u.string.n_bytes,
+                       copy_at(b, e->value, depth + 1));
+    }
+    return out;
+}
+
+static lg_value *copy_array(lg_builder *b, const lg_value *v, int depth) {
+    lg_value *out = lg_build_array(b);
+    for (size_t i = 0; i < v->u.array.n && !b->failed; i++) {
+        lg_build_push(b, out, copy_at(b, v->u.array.items[i], depth + 1));
+    }
+    return out;
+}
+
+static lg_value *copy_at(lg_builder *b, const lg_value *v, int depth) {
+    if (!b->failed && depth > LG_VALUE_DEPTH_MAX) {
+        b->failed = true;
+        lb_err_set(&b->err, LB_LIMIT, "a value nested deeper than %d levels", LG_VALUE_DEPTH_MAX);
+    }
+    switch (v->kind) {
+    case LG_VALUE_NIL: return lg_build_nil(b);
+    case LG_VALUE_BOOL: return lg_build_bool(b, v->u.boolean);
+    case LG_VALUE_INT: return lg_build_int(b, v->u.integer);
+    case LG_VALUE_DOUBLE: return lg_build_double(b, v->u.real);
+    case LG_VALUE_STRING: return lg_build_bytes(b, v->u.string.bytes, v->u.string.n_bytes);
+    case LG_VALUE_ARRAY: return copy_array(b, v, depth);
+    case LG_VALUE_MAP: return copy_map(b, v, depth);
+    }
+    return NULL;
+}
+
+lg_value *lg_build_copy(lg_builder *b, const lg_value *v) {
+    return copy_at(b, v, 0);
+}

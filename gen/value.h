@@ -98,6 +98,9 @@ lg_value *lg_build_bytes(lg_builder *b, const char *s, size_t n_bytes);
 lg_value *lg_build_array(lg_builder *b);
 lg_value *lg_build_map(lg_builder *b);
 
+/* A deep copy into the builder's arena; fails with LB_LIMIT beyond LG_VALUE_DEPTH_MAX levels. */
+lg_value *lg_build_copy(lg_builder *b, const lg_value *v);
+
 /* Appends to an array; sets a key of a map (a key that is already there fails: LB_DUPLICATE).
  * `item` may be a tree of another arena that lives at least as long. A container given to another
  * container must not change afterwards. */
