@@ -23,7 +23,7 @@ enum {
     LG_GGUF_MAX_NAME_BYTES = 63,   /* from ggml */
     LG_GGUF_MAX_ELEMS = 1 << 24,   /* of one array */
     LG_GGUF_MAX_STRS = 1 << 22,    /* of one array of strings */
-    LG_GGUF_MAX_HEADER_BYTES = 128 << 20,
+    LG_GGUF_MAX_HEADER_BYTES = 64 << 20,
     LG_GGUF_MAX_ALIGNMENT = 1 << 20,
     LG_GGUF_MAX_FILES = 1024,
     LG_GGUF_MAX_LAYERS = 512
@@ -64,7 +64,7 @@ typedef struct lg_gguf_tensor {
     lg_gguf_str name; /* 1..63 bytes of printable ASCII */
     lg_qtype type;
     uint32_t n_dims;     /* 0..4 */
-    uint64_t ne[4];      /* ne[0] is the row; dimensions that the file leaves out are 1, none is 0 */
+    uint64_t ne[4];      /* ne[0] is the row; dimensions that the file leaves out are 1, no 0 */
     uint64_t n_elems;    /* product of ne, < 2^63 */
     uint32_t file_index; /* which part holds it, 0 for a file in one piece */
     uint64_t offset;     /* absolute, in that part */

@@ -308,7 +308,7 @@ bool lg_gguf_scan(lg_gguf_part *part, lb_err *err) {
             return false;
         }
     }
-    /* c.pos <= 128 MiB and alignment <= 1 MiB: this cannot overflow. */
+    /* c.pos <= 64 MiB and alignment <= 1 MiB: this cannot overflow. */
     return lb_round_up(c.pos, part->info.alignment, &part->info.data_start);
 }
 

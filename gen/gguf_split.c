@@ -1,7 +1,7 @@
 /* gguf_split.c -- the other parts of a split model.
  *
  * Takes the first part's keys and path; opens <prefix>-0000N-of-0000M.gguf beside it. Refuses parts
- * that are missing, out of order, or of another split, and a total that the first part contradicts. */
+ * that are missing, out of order, or of another split, and a total that the first part denies. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

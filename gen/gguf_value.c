@@ -66,8 +66,10 @@ static lg_gguf_value decode(lg_gguf_type t, const uint8_t *p) {
 }
 
 lg_gguf_iter lg_gguf_begin(const lg_gguf_kv *kv) {
-    return (lg_gguf_iter){
-        .at = kv->data, .left_bytes = kv->n_bytes, .left_elems = kv->n_elems, .type = kv->elem_type};
+    return (lg_gguf_iter){.at = kv->data,
+                          .left_bytes = kv->n_bytes,
+                          .left_elems = kv->n_elems,
+                          .type = kv->elem_type};
 }
 
 static bool next_str(lg_gguf_iter *it, lg_gguf_value *out) {

@@ -10,7 +10,7 @@
  *     gb_write(&b, path);              // or gb_finish(&b) for the bytes themselves
  *     gb_free(&b);
  *
- * Nothing is checked against the format; running out of memory fails the test (cmocka assertion). */
+ * Nothing is checked against the format; running out of memory fails the test by assertion. */
 #ifndef GGUF_BYTES_H
 #define GGUF_BYTES_H
 
@@ -72,9 +72,9 @@ void gb_f32s(gguf_bytes *b, const char *key, uint64_t n, const float *v);
 
 /* The key and the type number; the value's bytes are put to b->keys by the caller. */
 void gb_key(gguf_bytes *b, const char *key, uint32_t type);
-/* The same for an array: key, array type, element type, count; the elements are up to the caller. */
+/* The same for an array: key, array type, element type, count; its elements are put by the caller. */
 void gb_array(gguf_bytes *b, const char *key, uint32_t elem_type, uint64_t n);
-/* `key` with a harmless value of any of the 13 types: 1, 1.0, true, "1", or an array of one u32 1. */
+/* `key` with a harmless value of any of the 13 types: 1, 1.0, true, "1", or an array with a u32. */
 void gb_any(gguf_bytes *b, const char *key, lg_gguf_type type);
 
 /* A tensor of zeros at the next free offset. Type and dimensions must be valid. */
@@ -90,8 +90,8 @@ const lb_map *gb_finish(gguf_bytes *b);
 void gb_write(gguf_bytes *b, const char *path);
 
 /* A small valid model of architecture llama: n_layers layers (at least 1), 64 wide, 4 heads of 16,
- * 320 tokens of a byte-level vocabulary, tied embeddings, all matrices of `type`, norms F32, weights
- * all zero. For tests of what reads files, not of what computes with them. */
+ * 320 tokens of a byte-level vocabulary, tied embeddings, all matrices of `type`, norms F32, all
+ * weights zero. For tests of what reads files, not of what computes with them. */
 void gb_tiny_llama(gguf_bytes *b, uint32_t n_layers, lg_qtype type);
 
 /* Opens b's bytes from memory, which must succeed; the bytes must outlive what is returned. */
