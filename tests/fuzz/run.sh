@@ -1,0 +1,48 @@
+#!/bin/sh
+# Fuzzes the readers of foreign bytes for SECONDS each (default 60): run.sh [SECONDS]
+# Builds with clang's libFuzzer, AddressSanitizer and UBSan into build/fuzz. Starts from the kept
+# inputs in tests/fuzz/corpus and writes new ones and crashing ones below build/fuzz. Prints TAP.
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+seconds=${1:-60}
+out=build/fuzz
+cflags="-std=c11 -D_POSIX_C_SOURCE=200809L -O1 -g -fno-omit-frame-pointer -Igen -Iruntime"
+cflags="$cflags -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all"
+
+# One line a target: name, then its sources besides tests/fuzz/<name>.c.
+base="runtime/base/err.c runtime/base/arena.c runtime/base/text.c runtime/base/file.c"
+gguf="gen/qtype.c gen/gguf.c gen/gguf_parse.c gen/gguf_split.c gen/gguf_value.c gen/gguf_array.c"
+value="gen/value.c gen/value_text.c"
+inspect="gen/inspect.c gen/inspect_claim.c gen/inspect_clean.c gen/inspect_json.c"
+inspect="$inspect gen/inspect_text.c gen/inspect_tokenizer.c"
+
+# fuzz NUMBER NAME MAX_LEN SOURCES: builds and runs one target; 1 on failure.
+fuzz() {
+    number=$1 name=$2 max_len=$3
+    shift 3
+    mkdir -p "$out/found/$name"
+    if ! clang $cflags "tests/fuzz/$name.c" "$@" -ljansson -lm -o "$out/$name"; then
+        echo "not ok $number - $name: does not build"
+        return 1
+    fi
+    if "$out/$name" -max_total_time="$seconds" -max_len="$max_len" -timeout=5 -rss_limit_mb=512 \
+        -malloc_limit_mb=100 -print_final_stats=1 -verbosity=0 -dict="tests/fuzz/${name#fuzz_}.dict" \
+        -artifact_prefix="$out/$name-" "$out/found/$name" "tests/fuzz/corpus/${name#fuzz_}" \
+        >"$out/$name.log" 2>&1; then
+        runs=$(sed -n 's/^stat::number_of_executed_units: *//p' "$out/$name.log")
+        echo "ok $number - $name: $runs runs in $seconds s"
+        return 0
+    fi
+    tail -n 40 "$out/$name.log" | sed 's/^/# /'
+    echo "not ok $number - $name: see $out/$name.log and $out/$name-*"
+    return 1
+}
+
+echo 1..1
+mkdir -p "$out"
+echo 'int LLVMFuzzerTestOneInput(const char *d, unsigned long n); int LLVMFuzzerTestOneInput(const char *d, unsigned long n) { return d == 0 && n > 9; }' >"$out/probe.c"
+if ! clang $cflags "$out/probe.c" -o "$out/probe" >/dev/null 2>&1; then
+    echo "ok 1 - fuzz_gguf # SKIP no clang with libFuzzer on this machine"
+    exit 0
+fi
+fuzz 1 fuzz_gguf 4096 $base $gguf $value $inspect
