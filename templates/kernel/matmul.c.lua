@@ -114,4 +114,301 @@ function module.describe(op)
     includes = { op.hw.isa, "isa_math.h" }, features = { "dot4", "f16" },
   }
 end
+
+-- Each type once, in order of appearance.
+local function distinct_types(parts)
+  local list, seen = {}, {}
+  for _, part in ipairs(parts) do
+    if not get(seen, part.type, false) then
+      seen[part.type] = true
+      list[#list + 1] = import("quant/" .. part.type .. ".lua")
+    end
+  end
+  return list
+end
+
+-- What the text needs to know of each part.
+local function part_facts(op)
+  local list, first, begin = {}, 0, 0
+  for i, part in ipairs(op.parts) do
+    local quant = import("quant/" .. part.type .. ".lua")
+    list[i] = { i = i - 1, type = part.type, kind = quant.kind, n = part.n, first = first,
+                begin = begin, bias = get(part, "bias", false),
+                strip_bytes = 16 * (op.K // quant.qblock_elems) * quant.qblock_bytes }
+    first = first + (part.n + 15) // 16
+    begin = begin + part.n
+    list[i].last = first
+  end
+  return list
+end
+
+local function has_bias(facts)
+  for _, part in ipairs(facts) do
+    if part.bias then return true end
+  end
+  return false
+end
+
+-- Register tiles: token counts that a group of 32 columns is unpacked once for.
+local TOKENS = { 16, 8, 4, 2, 1 }
+
+-- Columns [0, K) as whole atoms and one narrower rest.
+local function atoms_of(K, quant)
+  return { whole = K // 256, rest = K % 256 // quant.qblock_elems, per = 256 // quant.qblock_elems,
+           bytes = 16 * (256 // quant.qblock_elems) * quant.qblock_bytes }
+end
+
+%%template int_type(quant, K)
+% local t, atoms, n_sums = quant.type, atoms_of(K, quant), #quant.c_offsets
+% local groups = quant.qblock_elems // 32
+${quant.c_functions()}
+
+/* What the activations add to each group beside the codes: made once for an atom and its tokens. */
+typedef struct ${t}_sums {
+% if quant.has_min then
+    float scaled[16][8]; /* the activation's scale times its sum, for the minimum */
+% end
+    int32_t start[16][${8 * math.max(n_sums, 1)}]; /* minus offset times sum: where the dot product starts */
+} ${t}_sums;
+
+ISA_FN void ${t}_sum(${t}_sums *sums, const float *x_d, const int16_t *x_s, uint32_t n_groups,
+    const uint32_t n_tokens) {
+    for (uint32_t t = 0; t < n_tokens; t++) {
+        for (uint32_t g = 0; g < n_groups; g++) {
+            const int16_t *s = x_s + (size_t)t * ${K // 16} + 2 * g;
+% if quant.has_min then
+            sums->scaled[t][g] = (float)(s[0] + s[1]) * x_d[(size_t)t * ${K // 32} + g];
+% end
+% if n_sums == 1 then
+            sums->start[t][g] = -(s[0] + s[1]) * ${quant.c_offsets[1]};
+% elseif n_sums == 2 then
+            sums->start[t][2 * g] = -s[0] * ${quant.c_offsets[1]};
+            sums->start[t][2 * g + 1] = -s[1] * ${quant.c_offsets[2]};
+% end
+        }
+    }
+}
+
+/* One atom of nq qblocks: 16 rows by n_tokens. Writes (first) or adds its sums to out. */
+ISA_FN void ${t}_atom(const uint8_t *atom, const uint32_t nq, const int8_t *x_q, const float *x_d,
+    const int16_t *x_s, const uint32_t n_tokens, const bool first, float (*out)[16]) {
+    ${t}_sums sums;
+    ${t}_sum(&sums, x_d, x_s, nq * ${groups}, n_tokens);
+    for (uint32_t row = 0; row < 16; row += ISA_N) {
+        isa_f acc[16];
+#pragma GCC unroll 16
+        for (uint32_t t = 0; t < n_tokens; t++) {
+            acc[t] = isa_set1(0.0f);
+        }
+        for (uint32_t g = 0; g < nq * ${groups}; g++) {
+            const ${t}_group v = ${t}_load(atom, nq, g, row);
+#pragma GCC unroll 16
+            for (uint32_t t = 0; t < n_tokens; t++) {
+                const int8_t *q = x_q + (size_t)t * ${K} + 32 * g;
+                isa_f n = ${t}_dot(&v, q, &sums.start[t][g * ${math.max(n_sums, 1)}]);
+                isa_f d = isa_set1(x_d[(size_t)t * ${K // 32} + g]);
+                acc[t] = isa_fma(n, isa_mul(v.scale, d), acc[t]);
+% if quant.has_min then
+                acc[t] = isa_fma(v.min, isa_set1(sums.scaled[t][g]), acc[t]);
+% end
+            }
+        }
+#pragma GCC unroll 16
+        for (uint32_t t = 0; t < n_tokens; t++) {
+            isa_f y = first ? acc[t] : isa_add(isa_load(out[t] + row), acc[t]);
+            isa_store(out[t] + row, y);
+        }
+    }
+}
+
+/* One strip: 16 rows by n_tokens, atom after atom. */
+ISA_FN void ${t}_strip(const uint8_t *strip, const int8_t *x_q, const float *x_d,
+    const int16_t *x_s, const uint32_t n_tokens, float (*out)[16]) {
+% if atoms.whole > 0 then
+    for (uint32_t a = 0; a < ${atoms.whole}; a++) {
+        ${t}_atom(strip + (size_t)a * ${atoms.bytes}, ${atoms.per}, x_q + 256 * a, x_d + 8 * a,
+            x_s + 16 * a, n_tokens, a == 0, out);
+    }
+% end
+% if atoms.rest > 0 then
+    ${t}_atom(strip + ${atoms.whole * atoms.bytes}, ${atoms.rest}, x_q + ${256 * atoms.whole},
+        x_d + ${8 * atoms.whole}, x_s + ${16 * atoms.whole}, n_tokens, ${atoms.whole == 0 and "true" or "false"}, out);
+% end
+}
+
+/* One strip by n <= 16 tokens, in register tiles of falling size. */
+static void ${t}_tile(const uint8_t *strip, const int8_t *x_q, const float *x_d, const int16_t *x_s,
+    uint32_t n, float (*out)[16]) {
+    uint32_t t = 0;
+% for _, n in ipairs(TOKENS) do
+    for (; ISA_TOKENS >= ${n} && t + ${n} <= n; t += ${n}) {
+        ${t}_strip(strip, x_q + (size_t)t * ${K}, x_d + (size_t)t * ${K // 32},
+            x_s + (size_t)t * ${K // 16}, ${n}, out + t);
+    }
+% end
+}
+
+%%template float_type(quant, K)
+% local t, atoms = quant.type, atoms_of(K, quant)
+${quant.c_functions()}
+
+/* One atom of n_cols columns: 16 rows by n_tokens. Writes (first) or adds its sums to out. */
+ISA_FN void ${t}_atom(const uint8_t *atom, const uint32_t n_cols, const float *x,
+    const uint32_t n_tokens, const bool first, float (*out)[16]) {
+    for (uint32_t row = 0; row < 16; row += ISA_N) {
+        isa_f acc[16];
+#pragma GCC unroll 16
+        for (uint32_t t = 0; t < n_tokens; t++) {
+            acc[t] = isa_set1(0.0f);
+        }
+        for (uint32_t col = 0; col < n_cols; col++) {
+            isa_f w = ${t}_column(atom, col, row);
+#pragma GCC unroll 16
+            for (uint32_t t = 0; t < n_tokens; t++) {
+                acc[t] = isa_fma(w, isa_set1(x[(size_t)t * ${K} + col]), acc[t]);
+            }
+        }
+#pragma GCC unroll 16
+        for (uint32_t t = 0; t < n_tokens; t++) {
+            isa_f y = first ? acc[t] : isa_add(isa_load(out[t] + row), acc[t]);
+            isa_store(out[t] + row, y);
+        }
+    }
+}
+
+/* One strip: 16 rows by n_tokens, atom after atom. */
+ISA_FN void ${t}_strip(const uint8_t *strip, const float *x, const uint32_t n_tokens,
+    float (*out)[16]) {
+% if atoms.whole > 0 then
+    for (uint32_t a = 0; a < ${atoms.whole}; a++) {
+        ${t}_atom(strip + (size_t)a * ${atoms.bytes}, ${atoms.per}, x + 256 * a, n_tokens, a == 0, out);
+    }
+% end
+% if atoms.rest > 0 then
+    ${t}_atom(strip + ${atoms.whole * atoms.bytes}, ${atoms.rest}, x + ${256 * atoms.whole}, n_tokens,
+        ${atoms.whole == 0 and "true" or "false"}, out);
+% end
+}
+
+/* One strip by n <= 16 tokens, in register tiles of falling size. */
+static void ${t}_tile(const uint8_t *strip, const float *x, uint32_t n, float (*out)[16]) {
+    uint32_t t = 0;
+% for _, n in ipairs(TOKENS) do
+    for (; ISA_TOKENS >= ${n} && t + ${n} <= n; t += ${n}) {
+        ${t}_strip(strip, x + (size_t)t * ${K}, ${n}, out + t);
+    }
+% end
+}
+
+%%template call_tile(part, strip, out, K)
+% if part.kind == "int" then
+${part.type}_tile(p.w${part.i} + (size_t)(${strip}) * ${part.strip_bytes}, p.x_q + row0 * ${K},
+    p.x_d + row0 * ${K // 32}, p.x_s + row0 * ${K // 16}, n, ${out});
+% else
+${part.type}_tile(p.w${part.i} + (size_t)(${strip}) * ${part.strip_bytes}, p.x + row0 * ${K}, n, ${out});
+% end
+
 %%template
+% local d = module.describe(params)
+% local facts = part_facts(params)
+% local n_out = out_cols(params)
+% local rows = descr.rows_of(params) == "L" and "n_logits" or "n_rows"
+% local any_bias = has_bias(facts)
+% local does = "y = W x, 16 rows of W by up to 16 tokens for each cta; epilogue " .. epilogue
+% local shapes = "x [" .. rows .. "][" .. K .. "];  y [" .. rows .. "][" .. n_out .. "]"
+${descr.c_head(d, "kernel/matmul.c.lua", does, shapes)}
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "model_abi.h"
+
+#include "${hw.isa}"
+#include "isa_math.h"
+
+${descr.c_params(d)}
+
+% for _, quant in ipairs(distinct_types(parts)) do
+${quant.kind == "int" and module.int_type(quant, K) or module.float_type(quant, K)}
+
+% end
+% if any_bias then
+/* tile += bias, for the n_cols columns that exist. */
+static void add_bias(float (*tile)[16], uint32_t n, uint32_t n_cols, const float *bias) {
+    for (uint32_t t = 0; t < n; t++) {
+        for (uint32_t c = 0; c < n_cols; c += ISA_N) {
+            isa_f b = isa_load_n(bias + c, n_cols - c < ISA_N ? n_cols - c : ISA_N);
+            isa_store(tile[t] + c, isa_add(isa_load(tile[t] + c), b));
+        }
+    }
+}
+
+% end
+% if epilogue == "swiglu" then
+/* gate = silu(gate) * up */
+static void swiglu_tile(float (*gate)[16], float (*up)[16], uint32_t n) {
+    for (uint32_t t = 0; t < n; t++) {
+        for (uint32_t c = 0; c < 16; c += ISA_N) {
+            isa_f v = isa_mul(isa_silu(isa_load(gate[t] + c)), isa_load(up[t] + c));
+            isa_store(gate[t] + c, v);
+        }
+    }
+}
+
+% end
+/* Stores n rows of a tile as columns of y; n_cols of the 16 exist. */
+static void store_tile(float (*tile)[16], uint32_t n, uint32_t n_cols, float *y) {
+    for (uint32_t t = 0; t < n; t++, y += ${n_out}) {
+        for (uint32_t c = 0; c < n_cols; c += ISA_N) {
+            uint32_t left = n_cols - c < ISA_N ? n_cols - c : ISA_N;
+            isa_f v = isa_load(tile[t] + c);
+% if epilogue == "add" then
+            v = isa_add(isa_load_n(y + c, left), v);
+% end
+            isa_store_n(y + c, v, left);
+        }
+    }
+}
+
+${descr.c_open(d)}
+    const uint32_t n_rows = p.step->${rows}, n_tiles = (n_rows + 15) / 16;
+    for (uint32_t cta = cta_begin; cta < cta_end; cta++) {
+        const uint32_t strip = cta / n_tiles;
+        const size_t row0 = (size_t)(cta % n_tiles) * 16;
+        const uint32_t n = n_rows - (uint32_t)row0 < 16 ? n_rows - (uint32_t)row0 : 16;
+        float *y = p.y + row0 * ${n_out};
+        float tile[16][16];
+% if epilogue == "swiglu" then
+        float up[16][16];
+        const uint32_t at = 16 * strip, n_cols = ${n_out} - at < 16 ? ${n_out} - at : 16;
+        ${module.call_tile(facts[1], "strip", "tile", K)}
+        ${module.call_tile(facts[2], "strip", "up", K)}
+% for i, which in ipairs({ "tile", "up" }) do
+% if facts[i].bias then
+        add_bias(${which}, n, n_cols, p.b${i - 1} + at);
+% end
+% end
+        swiglu_tile(tile, up, n);
+        store_tile(tile, n, n_cols, y + at);
+% else
+% for i, part in ipairs(facts) do
+% if i == 1 then
+        if (strip < ${part.last}) {
+% elseif i < #facts then
+        } else if (strip < ${part.last}) {
+% else
+        } else {
+% end
+            const uint32_t at = 16 * (strip - ${part.first});
+            const uint32_t n_cols = ${part.n} - at < 16 ? ${part.n} - at : 16;
+            ${module.call_tile(part, "strip - " .. part.first, "tile", K)}
+% if part.bias then
+            add_bias(tile, n, n_cols, p.b${part.i} + at);
+% end
+            store_tile(tile, n, n_cols, y + ${part.begin} + at);
+% end
+        }
+% end
+    }
+}

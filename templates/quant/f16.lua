@@ -1,12 +1,21 @@
 -- F16: IEEE halves.
-local M = {}
-
-M.type = "f16"
-M.qblock_elems = 1
-M.qblock_bytes = 2
-M.kind = "float"
-M.planes = {
+module.type = "f16"
+module.qblock_elems = 1
+module.qblock_bytes = 2
+module.kind = "float"
+module.planes = {
   { name = "w", src_offset = 0, n_bytes = 2, word_bytes = 2, half_scale = 0 },
 }
 
-return M
+%%template c_functions()
+/* f16: column `col` of an atom, ISA_N rows from `row`. */
+ISA_FN isa_f f16_column(const uint8_t *atom, uint32_t col, uint32_t row) {
+    return isa_load_half(atom + col * 32 + row * 2);
+}
+
+%%template c_dequant()
+/* f16: element q of one row of an atom. */
+ISA_FN void f16_dequant(const uint8_t *atom, uint32_t nq, uint32_t q, uint32_t row, float *y) {
+    (void)nq;
+    y[0] = isa_half1(atom + q * 32 + row * 2);
+}

@@ -1,15 +1,63 @@
 -- Q6_K: w = (d * sc) * (q - 32), q of 6 bits; sc a signed byte for each 16 elements.
-local M = {}
-
-M.type = "q6_k"
-M.qblock_elems = 256
-M.qblock_bytes = 210
-M.kind = "int"
-M.planes = {
+module.type = "q6_k"
+module.qblock_elems = 256
+module.qblock_bytes = 210
+module.kind = "int"
+module.has_min = false -- w = scale * code
+module.c_offsets = { "32", "32" } -- taken from the code, for each part of a group
+module.planes = {
   { name = "ql", src_offset = 0, n_bytes = 128, word_bytes = 4, half_scale = 0 },
   { name = "qh", src_offset = 128, n_bytes = 64, word_bytes = 4, half_scale = 0 },
   { name = "sc", src_offset = 192, n_bytes = 16, word_bytes = 1, half_scale = 0 },
   { name = "d", src_offset = 208, n_bytes = 2, word_bytes = 2, half_scale = 1 },
 }
 
-return M
+%%template c_functions()
+/* q6_k: group g of an atom, which is one qblock (nq = 1), ISA_N rows from `row`. With n = g / 4 and
+ * j = g % 4, low bits are a nibble of words 16n + 8(j % 2) + i, high bits two of words 8n + i. */
+typedef struct q6_k_group {
+    isa_i w[8];
+    isa_f scale, sub[2];
+} q6_k_group;
+
+ISA_FN q6_k_group q6_k_load(const uint8_t *atom, uint32_t nq, uint32_t g, uint32_t row) {
+    q6_k_group v;
+    const isa_i low = isa_iset1(0x0f0f0f0f), two = isa_iset1(0x30303030);
+    const uint8_t *ql = atom + g / 4 * 1024 + g % 2 * 512 + row * 4;
+    const uint8_t *qh = atom + 2048 + g / 4 * 512 + row * 4;
+    const uint8_t *sc = atom + 3072 + g * 32 + row;
+    (void)nq;
+#pragma GCC unroll 8
+    for (uint32_t i = 0; i < 8; i++) {
+        isa_i nibble = isa_iand(isa_ishr(isa_iload(ql + 64 * i), g % 4 / 2 * 4), low);
+        isa_i high = isa_ishl(isa_ishr(isa_iload(qh + 64 * i), g % 4 * 2), 4);
+        v.w[i] = isa_ior(nibble, isa_iand(high, two));
+    }
+    v.scale = isa_load_half(atom + 3328 + row * 2);
+    v.sub[0] = isa_cvt_f(isa_load_s8(sc));
+    v.sub[1] = isa_cvt_f(isa_load_s8(sc + 16));
+    return v;
+}
+
+/* The sum of sc * (code - 32) * activation over the group. Both halves and the whole are integers
+ * below 2^24, so the float product and the fma are exact. sum[i] = -32 * sum of q of half i. */
+ISA_FN isa_f q6_k_dot(const q6_k_group *v, const int8_t *q, const int32_t *sum) {
+    isa_f a = isa_cvt_f(isa_dot_u6(isa_iset1(sum[0]), v->w, q, 4));
+    isa_f b = isa_cvt_f(isa_dot_u6(isa_iset1(sum[1]), v->w + 4, q + 16, 4));
+    return isa_fma(v->sub[1], b, isa_mul(v->sub[0], a));
+}
+
+%%template c_dequant()
+/* q6_k: the 256 elements of the qblock of one row of an atom (nq = 1, q = 0). */
+ISA_FN void q6_k_dequant(const uint8_t *atom, uint32_t nq, uint32_t q, uint32_t row, float *y) {
+    const uint8_t *ql = atom + row * 4, *qh = atom + 2048 + row * 4, *sc = atom + 3072 + row;
+    float d = isa_half1(atom + 3328 + row * 2);
+    (void)nq, (void)q;
+    for (uint32_t e = 0; e < 256; e++) {
+        uint32_t n = e / 128, j = e % 128 / 32, at = e % 32 / 4 * 64 + e % 4;
+        uint32_t lo = (uint32_t)ql[n * 1024 + j % 2 * 512 + at] >> (j / 2 * 4) & 15u;
+        uint32_t hi = (uint32_t)qh[n * 512 + at] >> (j * 2) & 3u;
+        float code = (float)(lo | hi << 4) - 32.0f;
+        y[e] = d * (float)(int8_t)sc[e / 16 * 16] * code;
+    }
+}

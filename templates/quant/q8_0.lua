@@ -1,13 +1,45 @@
 -- Q8_0: w = d * q, q a signed byte.
-local M = {}
-
-M.type = "q8_0"
-M.qblock_elems = 32
-M.qblock_bytes = 34
-M.kind = "int"
-M.planes = {
+module.type = "q8_0"
+module.qblock_elems = 32
+module.qblock_bytes = 34
+module.kind = "int"
+module.has_min = false -- w = scale * code + min
+module.c_offsets = { "ISA_S8_BIAS" } -- taken from the code, for each part of a group
+module.planes = {
   { name = "qs", src_offset = 2, n_bytes = 32, word_bytes = 4, half_scale = 0 },
   { name = "d", src_offset = 0, n_bytes = 2, word_bytes = 2, half_scale = 1 },
 }
 
-return M
+%%template c_functions()
+/* q8_0: group g of an atom of nq qblocks, ISA_N rows from `row`. Word i of the codes holds columns
+ * 4i..4i+3. */
+typedef struct q8_0_group {
+    isa_i w[8];
+    isa_f scale;
+} q8_0_group;
+
+ISA_FN q8_0_group q8_0_load(const uint8_t *atom, uint32_t nq, uint32_t g, uint32_t row) {
+    q8_0_group v;
+    const uint8_t *qs = atom + g * 512 + row * 4;
+#pragma GCC unroll 8
+    for (uint32_t i = 0; i < 8; i++) {
+        v.w[i] = isa_s8_prep(isa_iload(qs + 64 * i));
+    }
+    v.scale = isa_load_half(atom + nq * 512 + g * 32 + row * 2);
+    return v;
+}
+
+/* The sum of code * activation over the group, exact; sum[0] is minus ISA_S8_BIAS times sum(q). */
+ISA_FN isa_f q8_0_dot(const q8_0_group *v, const int8_t *q, const int32_t *sum) {
+    return isa_cvt_f(isa_dot_s8(isa_iset1(sum[0]), v->w, q, 8));
+}
+
+%%template c_dequant()
+/* q8_0: the 32 elements of qblock q of one row of an atom of nq qblocks. */
+ISA_FN void q8_0_dequant(const uint8_t *atom, uint32_t nq, uint32_t q, uint32_t row, float *y) {
+    const uint8_t *qs = atom + q * 512 + row * 4;
+    float d = isa_half1(atom + nq * 512 + q * 32 + row * 2);
+    for (uint32_t e = 0; e < 32; e++) {
+        y[e] = d * (float)(int8_t)qs[e / 4 * 64 + e % 4];
+    }
+}
