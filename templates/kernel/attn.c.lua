@@ -1,34 +1,385 @@
 local name = import("lib/name.lua")
 local descr = import("lib/descr.lua")
 
--- Query rows of one cta; score rows of 256 positions for all of them are the kernel's scratch.
-local ROW_TILE = 16
+-- Query rows of one cta. A (row, head) is a pair below; at most this many run together, and their
+-- scores and sums are the kernel's scratch.
+local function row_tile(op) return op.hd <= 128 and 16 or 8 end
 
-function module.describe(op)
+local function check(op)
   if op.n_head % op.n_kv ~= 0 then fail("attn: n_head must be a multiple of n_kv") end
-  if op.hd % 16 ~= 0 or op.hd > 256 then fail("attn: head size " .. op.hd .. " (multiple of 16, at most 256)") end
+  if op.hd % 16 ~= 0 or op.hd > 256 then
+    fail("attn: head size " .. op.hd .. " (a multiple of 16, at most 256)")
+  end
   if op.cap % 256 ~= 0 then fail("attn: cap must be a multiple of 256") end
+end
+
+local function operands(op)
   local width = (op.n_head + 2 * op.n_kv) * op.hd
   local cells = op.slots * op.n_kv * op.cap * op.hd
-  local guard = "step: slot < slots, pos % cap < cap"
-  local k, v = descr.operand("k", "read", tostring(cells), 2, 64), descr.operand("v", "read", tostring(cells), 2, 64)
-  k.indexed, v.indexed = guard, guard
+  local k = descr.operand("k", "read", tostring(cells), 2, 64)
+  local v = descr.operand("v", "read", tostring(cells), 2, 64)
+  k.indexed = "step: slot < slots, pos % cap < cap"
+  v.indexed = k.indexed
+  return { descr.operand("qkv", "read", "T * " .. width, 4, 64), k, v,
+           descr.operand("y", "write", "T * " .. op.n_head * op.hd, 4, 64) }
+end
+
+function module.describe(op)
+  check(op)
+  local tile = row_tile(op)
   return {
     name = name.kernel("attn", { "f16" }, "f32", { op.n_head, op.n_kv, op.hd, name.f32(op.scale),
       op.window, op.cap, op.slots }),
-    axes = { descr.rows_axis("T", ROW_TILE), descr.dim_axis("heads", op.n_head, "y"),
+    axes = { descr.rows_axis("T", tile), descr.dim_axis("heads", op.n_head, "y"),
              { name = "splits", kind = "kv", bound = "ctx", tile = 256, on = "loop", fold = "none" } },
-    grid = { descr.row_ctas("T", ROW_TILE), tostring(op.n_head), "1" }, block = 1,
+    grid = { descr.row_ctas("T", tile), tostring(op.n_head), "1" }, block = 1,
     params = { descr.param("qkv", "const float *"), descr.param("k", "const uint16_t *"),
-               descr.param("v", "const uint16_t *"), descr.param("y", "float *"), descr.step_param() },
-    operands = { descr.operand("qkv", "read", "T * " .. width, 4, 64), k, v,
-                 descr.operand("y", "write", "T * " .. (op.n_head * op.hd), 4, 64) },
-    covers = { { param = "y", rows = { axis = "rows", tile = ROW_TILE, n = "T" },
-                 cols = { { axis = "heads", first = 0, tile = op.hd, begin = 0, n = op.n_head * op.hd } } } },
-    scratch = ROW_TILE * (1024 + op.hd * 8) + 1024, reduction = "splits256", tolerance = 1e-5,
-    bytes = "slots * ctx * " .. (op.n_kv * op.hd * 4) .. " + T * " .. (op.n_head * op.hd * 8),
-    flops = "T * ctx * " .. (op.n_head * op.hd * 4),
+               descr.param("v", "const uint16_t *"), descr.param("y", "float *"),
+               descr.step_param() },
+    operands = operands(op),
+    covers = { { param = "y", rows = { axis = "rows", tile = tile, n = "T" },
+                 cols = { { axis = "heads", first = 0, tile = op.hd, begin = 0,
+                            n = op.n_head * op.hd } } } },
+    scratch = tile * (1024 + op.hd * 20 + 64) + 1024, reduction = "splits256", tolerance = 1e-5,
+    bytes = "slots * ctx * " .. op.n_kv * op.hd * 4 .. " + T * " .. op.n_head * op.hd * 8,
+    flops = "T * ctx * " .. op.n_head * op.hd * 4,
     includes = { op.hw.isa, "isa_math.h" }, features = { "f16", "f32" },
   }
 end
+
+-- Register tiles of n pairs: 3 because groups of 3 query heads are common.
+local PAIRS = { 16, 8, 4, 3, 2, 1 }
+
 %%template
+% local d = module.describe(params)
+% local width, pairs = (n_head + 2 * n_kv) * hd, row_tile(params)
+% local does = "softmax(scale * q k) v over splits of 256 positions; a cta has one head of some rows"
+% local shapes = "qkv [n_rows][" .. width .. "];  y [n_rows][" .. n_head * hd .. "]"
+${descr.c_head(d, "kernel/attn.c.lua", does, shapes)}
+#include <math.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "model_abi.h"
+
+#include "${hw.isa}"
+#include "isa_math.h"
+
+${descr.c_params(d)}
+
+/* Pairs (row, head) that share keys: rows of one sequence, heads of one key head. */
+typedef struct pairs {
+    uint32_t n;
+    uint32_t lo[${pairs}], hi[${pairs}]; /* first and last visible position */
+    bool begun[${pairs}];                /* a split was merged already */
+    float top[${pairs}], sum[${pairs}];  /* m and l of docs/numerics.md */
+    float q[${pairs}][${hd}];
+    float o[${pairs}][${hd}];
+    float p[${pairs}][256];              /* scores, then weights, of the split's positions */
+    float part[3][${pairs}][${hd}];      /* chains of 64 positions: the running one, 0 + 1, 2 + 3 */
+} pairs;
+
+/* First position of pair i inside the split at `split`, and one past its last; equal if it sees none. */
+ISA_FN uint32_t seen_from(const pairs *s, uint32_t i, uint32_t split) {
+    return s->lo[i] <= split ? 0 : s->lo[i] - split < 256 ? s->lo[i] - split : 256;
+}
+
+ISA_FN uint32_t seen_to(const pairs *s, uint32_t i, uint32_t split) {
+    return s->hi[i] < split ? 0 : s->hi[i] - split < 255 ? s->hi[i] - split + 1 : 256;
+}
+
+/* ISA_N keys from position `at` of a split, dimension 0; the next dimension is 16 halves on. */
+ISA_FN const uint16_t *keys_at(const uint16_t *keys, uint32_t at) {
+    return keys + (size_t)(at / 16) * ${16 * hd} + at % 16;
+}
+
+/* Scores of n pairs from i on, at n_vec * ISA_N positions from `at` on. */
+ISA_FN void score_tile(pairs *s, uint32_t i, const uint16_t *keys, uint32_t at, const uint32_t n,
+    const uint32_t n_vec) {
+    isa_f acc[16];
+#pragma GCC unroll 16
+    for (uint32_t a = 0; a < n * n_vec; a++) {
+        acc[a] = isa_set1(0.0f);
+    }
+    for (uint32_t dim = 0; dim < ${hd}; dim++) {
+        isa_f k[4];
+#pragma GCC unroll 4
+        for (uint32_t v = 0; v < n_vec; v++) {
+            k[v] = isa_load_half(keys_at(keys, at + v * ISA_N) + 16 * dim);
+        }
+#pragma GCC unroll 16
+        for (uint32_t j = 0; j < n; j++) {
+            isa_f q = isa_set1(s->q[i + j][dim]);
+#pragma GCC unroll 4
+            for (uint32_t v = 0; v < n_vec; v++) {
+                acc[j * n_vec + v] = isa_fma(q, k[v], acc[j * n_vec + v]);
+            }
+        }
+    }
+#pragma GCC unroll 16
+    for (uint32_t a = 0; a < n * n_vec; a++) {
+        isa_store(s->p[i + a / n_vec] + at + a % n_vec * ISA_N,
+            isa_mul(acc[a], isa_set1(${hexfloat(scale)})));
+    }
+}
+
+/* Scores of all pairs at the split's positions first..last, in whole vectors: what lies beyond is
+ * still inside the split and is masked later. */
+static void scores(pairs *s, const uint16_t *keys, uint32_t first, uint32_t last) {
+    uint32_t i = 0;
+% for _, n in ipairs(PAIRS) do
+% local n_vec = math.max(1, math.min(4, 16 // n))
+    for (; ISA_ACCS >= ${n} && i + ${n} <= s->n; i += ${n}) {
+        const uint32_t step = ISA_N * (ISA_ACCS == 16 ? ${n_vec} : ${math.max(1, n_vec // 2)});
+        for (uint32_t at = first / step * step; at <= last; at += step) {
+            score_tile(s, i, keys, at, ${n}, step / ISA_N);
+        }
+    }
+% end
+}
+
+/* Scores of pair i become weights exp(score - top); returns their sum, *top is the greatest score.
+ * Positions outside first..last get weight 0. */
+static float weights(pairs *s, uint32_t i, uint32_t first, uint32_t last, float *top) {
+    const isa_f absent = isa_set1(-INFINITY);
+    float *p = s->p[i];
+    isa_f lane[256 / ISA_N], best = absent;
+    const uint32_t v_first = first / ISA_N, v_last = last / ISA_N;
+    for (uint32_t v = v_first; v <= v_last; v++) {
+        lane[v] = isa_load(p + v * ISA_N);
+        if (v == v_last) {
+            lane[v] = isa_sel(isa_first(last % ISA_N + 1), lane[v], absent);
+        }
+        if (v == v_first) {
+            lane[v] = isa_sel(isa_first(first % ISA_N), absent, lane[v]);
+        }
+        best = isa_max(best, lane[v]);
+    }
+    *top = isa_top(best);
+    for (uint32_t v = 0; v < 256 / ISA_N; v++) {
+        if (v < v_first || v > v_last) {
+            lane[v] = isa_set1(0.0f);
+            continue;
+        }
+        lane[v] = isa_exp(isa_sub(lane[v], isa_set1(*top)));
+        isa_store(p + v * ISA_N, lane[v]);
+    }
+    return isa_lanes_sum(lane);
+}
+
+/* part[0] of n pairs from i on += weight * value over positions [from, to) of the split, n_vec * ISA_N
+ * dimensions from `dim` on. */
+ISA_FN void value_tile(pairs *s, uint32_t i, const uint16_t *values, uint32_t from, uint32_t to,
+    uint32_t dim, const uint32_t n, const uint32_t n_vec) {
+    isa_f acc[16];
+#pragma GCC unroll 16
+    for (uint32_t a = 0; a < n * n_vec; a++) {
+        acc[a] = isa_load(s->part[0][i + a / n_vec] + dim + a % n_vec * ISA_N);
+    }
+    for (uint32_t t = from; t < to; t++) {
+        isa_f value[4];
+#pragma GCC unroll 4
+        for (uint32_t v = 0; v < n_vec; v++) {
+            value[v] = isa_load_half(values + (size_t)t * ${hd} + dim + v * ISA_N);
+        }
+#pragma GCC unroll 16
+        for (uint32_t j = 0; j < n; j++) {
+            isa_f p = isa_set1(s->p[i + j][t]);
+#pragma GCC unroll 4
+            for (uint32_t v = 0; v < n_vec; v++) {
+                acc[j * n_vec + v] = isa_fma(p, value[v], acc[j * n_vec + v]);
+            }
+        }
+    }
+#pragma GCC unroll 16
+    for (uint32_t a = 0; a < n * n_vec; a++) {
+        isa_store(s->part[0][i + a / n_vec] + dim + a % n_vec * ISA_N, acc[a]);
+    }
+}
+
+/* value_tile over all dimensions, for n pairs from i on. */
+static void value_rows(pairs *s, uint32_t i, uint32_t n, const uint16_t *values, uint32_t from,
+    uint32_t to) {
+    const uint32_t end = i + n;
+% for _, n in ipairs(PAIRS) do
+% local n_vec = math.max(1, math.min(4, 16 // n))
+    for (; ISA_ACCS >= ${n} && i + ${n} <= end; i += ${n}) {
+        const uint32_t most = ISA_ACCS == 16 ? ${n_vec} : ${math.max(1, n_vec // 2)};
+        uint32_t dim = 0;
+        for (; dim + most * ISA_N <= ${hd}; dim += most * ISA_N) {
+            value_tile(s, i, values, from, to, dim, ${n}, most);
+        }
+        for (; most > 1 && dim < ${hd}; dim += ISA_N) {
+            value_tile(s, i, values, from, to, dim, ${n}, 1);
+        }
+    }
+% end
+}
+
+static uint32_t least(uint32_t a, uint32_t b) {
+    return a < b ? a : b;
+}
+
+static uint32_t most(uint32_t a, uint32_t b) {
+    return a > b ? a : b;
+}
+
+/* The chain over positions base .. base + 63, for all pairs, into part[0]: those before the stretch
+ * that all pairs see, that stretch together, those behind it. Absent positions are not touched. */
+static void chain(pairs *s, const uint16_t *values, uint32_t split, uint32_t base) {
+    uint32_t all_from = base, all_to = base + 64;
+    for (uint32_t i = 0; i < s->n; i++) {
+        all_from = most(all_from, least(seen_from(s, i, split), base + 64));
+        all_to = least(all_to, seen_to(s, i, split));
+    }
+    all_to = most(all_from, all_to);
+    memset(s->part[0], 0, s->n * sizeof s->part[0][0]);
+    for (uint32_t i = 0; i < s->n; i++) {
+        const uint32_t from = most(base, seen_from(s, i, split));
+        const uint32_t to = least(all_from, seen_to(s, i, split));
+        if (from < to) {
+            value_rows(s, i, 1, values, from, to);
+        }
+    }
+    if (all_from < all_to) {
+        value_rows(s, 0, s->n, values, all_from, all_to);
+    }
+    for (uint32_t i = 0; i < s->n; i++) {
+        const uint32_t from = most(all_to, seen_from(s, i, split));
+        const uint32_t to = least(base + 64, seen_to(s, i, split));
+        if (from < to) {
+            value_rows(s, i, 1, values, from, to);
+        }
+    }
+}
+
+/* part[1] becomes (chain 0 + chain 1) + (chain 2 + chain 3). */
+static void split_values(pairs *s, const uint16_t *values, uint32_t split) {
+    const size_t n_floats = (size_t)s->n * ${hd};
+    for (uint32_t c = 0; c < 4; c++) {
+        chain(s, values, split, 64 * c);
+        float *to = s->part[1 + c / 2][0];
+        if (c % 2 == 0) {
+            memcpy(to, s->part[0], n_floats * sizeof(float));
+            continue;
+        }
+        for (size_t i = 0; i < n_floats; i += ISA_N) {
+            isa_store(to + i, isa_add(isa_load(to + i), isa_load(s->part[0][0] + i)));
+        }
+    }
+    for (size_t i = 0; i < n_floats; i += ISA_N) {
+        isa_f sum = isa_add(isa_load(s->part[1][0] + i), isa_load(s->part[2][0] + i));
+        isa_store(s->part[1][0] + i, sum);
+    }
+}
+
+/* exp of one number. */
+static float exp1(float x) {
+    float lane[ISA_N];
+    isa_store(lane, isa_exp(isa_set1(x)));
+    return lane[0];
+}
+
+/* Merges pair i's split (top, sum, part[1]) into what came before. */
+static void merge(pairs *s, uint32_t i, float top, float sum) {
+    if (!s->begun[i]) {
+        s->begun[i] = true;
+        s->top[i] = top;
+        s->sum[i] = sum;
+        memcpy(s->o[i], s->part[1][i], sizeof s->o[i]);
+        return;
+    }
+    const float new_top = s->top[i] > top ? s->top[i] : top;
+    const float a = exp1(s->top[i] - new_top), b = exp1(top - new_top);
+    s->top[i] = new_top;
+    s->sum[i] = isa_fma1(s->sum[i], a, sum * b);
+    for (uint32_t dim = 0; dim < ${hd}; dim += ISA_N) {
+        isa_f part = isa_mul(isa_load(s->part[1][i] + dim), isa_set1(b));
+        isa_store(s->o[i] + dim, isa_fma(isa_load(s->o[i] + dim), isa_set1(a), part));
+    }
+}
+
+/* One split of 256 positions from `split` on; keys and values point at its cells. */
+static void one_split(pairs *s, const uint16_t *keys, const uint16_t *values, uint32_t split) {
+    uint32_t first = 256, end = 0;
+    float top[${pairs}], sum[${pairs}];
+    for (uint32_t i = 0; i < s->n; i++) {
+        first = least(first, seen_from(s, i, split));
+        end = most(end, seen_to(s, i, split));
+    }
+    scores(s, keys, first, end - 1);
+    for (uint32_t i = 0; i < s->n; i++) {
+        if (seen_from(s, i, split) < seen_to(s, i, split)) {
+            sum[i] = weights(s, i, seen_from(s, i, split), seen_to(s, i, split) - 1, &top[i]);
+        }
+    }
+    split_values(s, values, split);
+    for (uint32_t i = 0; i < s->n; i++) {
+        if (seen_from(s, i, split) < seen_to(s, i, split)) {
+            merge(s, i, top[i], sum[i]);
+        }
+    }
+}
+
+/* Pairs of n_rows rows from `row` on (one sequence) and n_heads heads from `head` on. */
+static void attend(const ${d.name}_params *p, uint32_t row, uint32_t n_rows, uint32_t head,
+    uint32_t n_heads) {
+    pairs s;
+    s.n = n_rows * n_heads;
+    uint32_t lo = UINT32_MAX, hi = 0;
+    for (uint32_t i = 0; i < s.n; i++) {
+        const uint32_t pos = p->step->pos_of_row[row + i / n_heads];
+        const float *q = p->qkv + (size_t)(row + i / n_heads) * ${width} + (head + i % n_heads) * ${hd};
+        memcpy(s.q[i], q, sizeof s.q[i]);
+        s.begun[i] = false;
+% if window > 0 then
+        s.lo[i] = pos >= ${window} ? pos - ${window - 1} : 0;
+% else
+        s.lo[i] = 0;
+% end
+        s.hi[i] = pos;
+        lo = least(lo, s.lo[i]);
+        hi = most(hi, pos);
+    }
+
+    const uint32_t slot = p->step->slot_of_seq[p->step->seq_of_row[row]];
+    const size_t cell = ((size_t)slot * ${n_kv} + head / ${n_head // n_kv}) * ${cap * hd};
+    for (uint32_t split = lo / 256 * 256; split <= hi; split += 256) {
+        const size_t at = cell + (size_t)(split % ${cap}) * ${hd};
+        one_split(&s, p->k + at, p->v + at, split);
+    }
+
+    for (uint32_t i = 0; i < s.n; i++) {
+        float *y = p->y + (size_t)(row + i / n_heads) * ${n_head * hd} + (head + i % n_heads) * ${hd};
+        for (uint32_t dim = 0; dim < ${hd}; dim += ISA_N) {
+            isa_store(y + dim, isa_div(isa_load(s.o[i] + dim), isa_set1(s.sum[i])));
+        }
+    }
+}
+
+${descr.c_open(d)}
+    const rt_step *step = p.step;
+    const uint32_t n_tiles = (step->n_rows + ${pairs - 1}) / ${pairs};
+    for (uint32_t cta = cta_begin; cta < cta_end;) {
+        const uint32_t head = cta / n_tiles, begin = cta % n_tiles * ${pairs};
+        const uint32_t end = least(begin + ${pairs}, step->n_rows);
+
+        /* With one row tile the next ctas are the next heads: those of the same key head run along. */
+        uint32_t n_heads = 1;
+        while (n_tiles == 1 && cta + n_heads < cta_end && (head + n_heads) % ${n_head // n_kv} != 0 &&
+               (n_heads + 1) * (end - begin) <= ${pairs}) {
+            n_heads++;
+        }
+        cta += n_heads;
+
+        /* Rows of one sequence together. */
+        for (uint32_t row = begin, next; row < end; row = next) {
+            for (next = row + 1; next < end && step->seq_of_row[next] == step->seq_of_row[row];) {
+                next++;
+            }
+            attend(&p, row, next - row, head, n_heads);
+        }
+    }
+}

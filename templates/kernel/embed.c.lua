@@ -21,4 +21,47 @@ function module.describe(op)
     includes = { op.hw.isa }, features = { "f16" },
   }
 end
+
 %%template
+% local d = module.describe(params)
+% local quant = import("quant/" .. wtype .. ".lua")
+% local a = descr.atoms(quant, H)
+% local strip_bytes = 16 * exact_div(H, quant.qblock_elems) * quant.qblock_bytes
+% local does = "y[t] = row token_of_row[t] of w, dequantised; one token for each cta"
+% local shapes = "w [" .. V .. "][" .. H .. "] " .. wtype .. ";  y [n_rows][" .. H .. "]"
+${descr.c_head(d, "kernel/embed.c.lua", does, shapes)}
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "model_abi.h"
+
+#include "${hw.isa}"
+#include "isa_math.h"
+
+${descr.c_params(d)}
+
+${quant.c_dequant()}
+
+/* The qblocks of one row of an atom of nq qblocks. */
+static void embed_atom(const uint8_t *atom, uint32_t nq, uint32_t row, float *y) {
+    for (uint32_t q = 0; q < nq; q++) {
+        ${wtype}_dequant(atom, nq, q, row, y + q * ${quant.qblock_elems});
+    }
+}
+
+${descr.c_open(d)}
+    for (uint32_t t = cta_begin; t < cta_end; t++) {
+        const uint32_t token = p.step->token_of_row[t];
+        const uint8_t *strip = p.w + (size_t)(token / 16) * ${strip_bytes};
+        float *y = p.y + (size_t)t * ${H};
+% if a.whole > 0 then
+        for (uint32_t a = 0; a < ${a.whole}; a++) {
+            embed_atom(strip + (size_t)a * ${a.bytes}, ${a.per}, token % 16, y + 256 * a);
+        }
+% end
+% if a.rest > 0 then
+        embed_atom(strip + ${a.whole * a.bytes}, ${a.rest}, token % 16, y + ${256 * a.whole});
+% end
+    }
+}

@@ -152,15 +152,10 @@ end
 -- Register tiles: token counts that a group of 32 columns is unpacked once for.
 local TOKENS = { 16, 8, 4, 2, 1 }
 
--- Columns [0, K) as whole atoms and one narrower rest.
-local function atoms_of(K, quant)
-  return { whole = K // 256, rest = K % 256 // quant.qblock_elems, per = 256 // quant.qblock_elems,
-           bytes = 16 * (256 // quant.qblock_elems) * quant.qblock_bytes }
-end
-
 %%template int_type(quant, K)
-% local t, atoms, n_sums = quant.type, atoms_of(K, quant), #quant.c_offsets
+% local t, atoms, n_sums = quant.type, descr.atoms(quant, K), #quant.c_offsets
 % local groups = quant.qblock_elems // 32
+% local per_group = exact_div(16 * quant.qblock_bytes, groups)
 ${quant.c_functions()}
 
 /* What the activations add to each group beside the codes: made once for an atom and its tokens. */
@@ -173,6 +168,7 @@ typedef struct ${t}_sums {
 
 ISA_FN void ${t}_sum(${t}_sums *sums, const float *x_d, const int16_t *x_s, uint32_t n_groups,
     const uint32_t n_tokens) {
+    (void)x_d, (void)x_s;
     for (uint32_t t = 0; t < n_tokens; t++) {
         for (uint32_t g = 0; g < n_groups; g++) {
             const int16_t *s = x_s + (size_t)t * ${K // 16} + 2 * g;
@@ -201,6 +197,10 @@ ISA_FN void ${t}_atom(const uint8_t *atom, const uint32_t nq, const int8_t *x_q,
             acc[t] = isa_set1(0.0f);
         }
         for (uint32_t g = 0; g < nq * ${groups}; g++) {
+            const uint8_t *ahead = atom + 2048 + g * ${per_group};
+            for (uint32_t i = 0; i < ${ceil_div(per_group, 64)}; i++) {
+                isa_prefetch(ahead + 64 * i);
+            }
             const ${t}_group v = ${t}_load(atom, nq, g, row);
 #pragma GCC unroll 16
             for (uint32_t t = 0; t < n_tokens; t++) {
@@ -249,7 +249,7 @@ static void ${t}_tile(const uint8_t *strip, const int8_t *x_q, const float *x_d,
 }
 
 %%template float_type(quant, K)
-% local t, atoms = quant.type, atoms_of(K, quant)
+% local t, atoms = quant.type, descr.atoms(quant, K)
 ${quant.c_functions()}
 
 /* One atom of n_cols columns: 16 rows by n_tokens. Writes (first) or adds its sums to out. */

@@ -48,4 +48,81 @@ function module.describe(op)
     includes = { op.hw.isa, "isa_math.h" }, features = { "f32" },
   }
 end
+
+local function kept(outputs)
+  local list = {}
+  if get(outputs, "f32", false) then list[#list + 1] = "f32" end
+  if get(outputs, "q8", false) then list[#list + 1] = "q8" end
+  return list
+end
+
 %%template
+% local d = module.describe(params)
+% local f32, q8 = get(outputs, "f32", false), get(outputs, "q8", false)
+% local rows = descr.rows_of(params)
+% local does = "y = x / sqrt(mean(x * x) + eps) * w, kept as " .. join(kept(outputs), " and ")
+% local shapes = "x, y [rows][" .. H .. "];  w [" .. H .. "]"
+${descr.c_head(d, "kernel/norm_quant.c.lua", does .. "; one row a cta", shapes)}
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "model_abi.h"
+
+#include "${hw.isa}"
+#include "isa_math.h"
+
+${descr.c_params(d)}
+
+/* 1 / sqrt(mean of squares + eps); 256 lanes, lane i has elements i, i + 256, .. */
+static float inverse_rms(const float *x) {
+    isa_f lane[256 / ISA_N];
+    for (uint32_t i = 0; i < 256 / ISA_N; i++) {
+        lane[i] = isa_set1(0.0f);
+    }
+    for (uint32_t col = 0; col < ${H}; col += 256) {
+        for (uint32_t i = 0; i < 256 / ISA_N && col + i * ISA_N < ${H}; i++) {
+            const uint32_t at = col + i * ISA_N;
+% if H % 16 == 0 then
+            isa_f v = isa_load(x + at);
+% else
+            isa_f v = isa_load_n(x + at, ${H} - at < ISA_N ? ${H} - at : ISA_N);
+% end
+            lane[i] = isa_fma(v, v, lane[i]);
+        }
+    }
+    float mean = isa_lanes_sum(lane) / ${H}.0f;
+    return 1.0f / isa_sqrt1(mean + ${hexfloat(eps)});
+}
+
+${descr.c_open(d)}
+    for (uint32_t i = cta_begin; i < cta_end; i++) {
+        const size_t row = i;
+% if rows == "L" then
+        const float *x = p.x + (size_t)p.step->logit_rows[i] * ${H};
+% else
+        const float *x = p.x + row * ${H};
+% end
+        const isa_f r = isa_set1(inverse_rms(x));
+% if q8 then
+        for (uint32_t g = 0; g < ${H // 32}; g++) {
+            isa_f v[32 / ISA_N];
+            for (uint32_t k = 0; k < 32 / ISA_N; k++) {
+                const uint32_t at = 32 * g + k * ISA_N;
+                v[k] = isa_mul(isa_mul(isa_load(x + at), r), isa_load(p.w + at));
+% if f32 then
+                isa_store(p.y + row * ${H} + at, v[k]);
+% end
+            }
+            isa_q8_group(v, p.y_q + row * ${H} + 32 * g, p.y_d + row * ${H // 32} + g,
+                p.y_s + row * ${H // 16} + 2 * g);
+        }
+% else
+        for (uint32_t at = 0; at < ${H}; at += ISA_N) {
+            const uint32_t n = ${H} - at < ISA_N ? ${H} - at : ISA_N;
+            isa_f v = isa_mul(isa_mul(isa_load_n(x + at, n), r), isa_load_n(p.w + at, n));
+            isa_store_n(p.y + row * ${H} + at, v, n);
+        }
+% end
+    }
+}

@@ -19,4 +19,32 @@ function module.describe(op)
     includes = { op.hw.isa, "isa_math.h" }, features = { "f32" },
   }
 end
+
 %%template
+% local d = module.describe(params)
+% local does = "y_q, y_d, y_s = x as bytes, scales and sums for each 32 columns; one row a cta"
+${descr.c_head(d, "kernel/quant.c.lua", does, "x [n_rows][" .. K .. "]")}
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "model_abi.h"
+
+#include "${hw.isa}"
+#include "isa_math.h"
+
+${descr.c_params(d)}
+
+${descr.c_open(d)}
+    for (uint32_t t = cta_begin; t < cta_end; t++) {
+        const size_t row = t;
+        for (uint32_t g = 0; g < ${K // 32}; g++) {
+            isa_f v[32 / ISA_N];
+            for (uint32_t k = 0; k < 32 / ISA_N; k++) {
+                v[k] = isa_load(p.x + row * ${K} + 32 * g + k * ISA_N);
+            }
+            isa_q8_group(v, p.y_q + row * ${K} + 32 * g, p.y_d + row * ${K // 32} + g,
+                p.y_s + row * ${K // 16} + 2 * g);
+        }
+    }
+}

@@ -87,6 +87,13 @@ function M.c_params(d)
   return join(lines, "\n")
 end
 
+-- Columns [0, k) as whole atoms (of `per` qblocks, `bytes` long) and one narrower rest.
+function M.atoms(quant, k)
+  local per = 256 // quant.qblock_elems
+  return { whole = k // 256, rest = k % 256 // quant.qblock_elems, per = per,
+           bytes = 16 * per * quant.qblock_bytes }
+end
+
 -- Bytes of the image of n rows x k columns: whole strips of 16 rows.
 function M.image_bytes(quant, n, k)
   return (n + 15) // 16 * 16 * (k // quant.qblock_elems) * quant.qblock_bytes

@@ -7,7 +7,7 @@
 
 #include "isa_soft.h"
 
-enum { ISA_N = 8, ISA_TOKENS = 4, ISA_S8_BIAS = 0 };
+enum { ISA_N = 8, ISA_TOKENS = 4, ISA_ACCS = 8, ISA_S8_BIAS = 0 };
 
 typedef __m256 isa_f;
 typedef __m256i isa_i;
@@ -64,6 +64,10 @@ ISA_FN float isa_fma1(float a, float b, float c) {
 
 ISA_FN float isa_sqrt1(float a) {
     return _mm_cvtss_f32(_mm_sqrt_ss(_mm_set_ss(a)));
+}
+
+ISA_FN isa_f isa_neg(isa_f a) {
+    return _mm256_xor_ps(a, _mm256_set1_ps(-0.0f));
 }
 
 ISA_FN isa_f isa_max(isa_f a, isa_f b) {
@@ -233,6 +237,12 @@ ISA_FN uint32_t isa_itop(isa_i a) {
     __m128i c = _mm_max_epi32(_mm256_castsi256_si128(a), _mm256_extracti128_si256(a, 1));
     c = _mm_max_epi32(c, _mm_shuffle_epi32(c, 0x4e));
     return (uint32_t)_mm_cvtsi128_si32(_mm_max_epi32(c, _mm_shuffle_epi32(c, 0xb1)));
+}
+
+ISA_FN int32_t isa_isum(isa_i a) {
+    __m128i c = _mm_add_epi32(_mm256_castsi256_si128(a), _mm256_extracti128_si256(a, 1));
+    c = _mm_add_epi32(c, _mm_shuffle_epi32(c, 0x4e));
+    return _mm_cvtsi128_si32(_mm_add_epi32(c, _mm_shuffle_epi32(c, 0xb1)));
 }
 
 /* Swaps the middle quarters: 0 1 2 3 -> 0 2 1 3 in units of 64 bits. */

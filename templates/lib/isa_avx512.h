@@ -12,7 +12,7 @@ enum { ISA_S8_BIAS = 128 };
 #else
 enum { ISA_S8_BIAS = 0 };
 #endif
-enum { ISA_N = 16, ISA_TOKENS = 16 };
+enum { ISA_N = 16, ISA_TOKENS = 16, ISA_ACCS = 16 };
 
 typedef __m512 isa_f;
 typedef __m512i isa_i;
@@ -68,6 +68,10 @@ ISA_FN float isa_fma1(float a, float b, float c) {
 
 ISA_FN float isa_sqrt1(float a) {
     return _mm_cvtss_f32(_mm_sqrt_ss(_mm_set_ss(a)));
+}
+
+ISA_FN isa_f isa_neg(isa_f a) {
+    return _mm512_xor_ps(a, _mm512_set1_ps(-0.0f));
 }
 
 ISA_FN isa_f isa_max(isa_f a, isa_f b) {
@@ -257,6 +261,10 @@ ISA_FN float isa_top(isa_f a) {
 
 ISA_FN uint32_t isa_itop(isa_i a) {
     return (uint32_t)_mm512_reduce_max_epi32(a);
+}
+
+ISA_FN int32_t isa_isum(isa_i a) {
+    return _mm512_reduce_add_epi32(a);
 }
 
 ISA_FN void isa_unzip(isa_f a, isa_f b, isa_f *even, isa_f *odd) {

@@ -29,8 +29,38 @@ ISA_FN isa_f isa_exp(isa_f x) {
 
 /* x / (1 + exp(-x)) */
 ISA_FN isa_f isa_silu(isa_f x) {
-    isa_f e = isa_exp(isa_sub(isa_set1(0.0f), x));
+    isa_f e = isa_exp(isa_neg(x));
     return isa_div(x, isa_add(isa_set1(1.0f), e));
+}
+
+/* Cosine and sine of phi >= 0 in double, without fma. phi = k pi/2 + r with pi/2 in three parts; two
+ * have 33 bits, so that k times them is exact up to k = 2^20. Then the Taylor polynomials: below
+ * pi/4 the first term left out is under 1e-16. */
+ISA_FN void isa_cos_sin(double phi, double *c, double *s) {
+    double k = (phi * 0x1.45f306dc9c883p-1 + 0x1.8p52) - 0x1.8p52; /* nearest integer */
+    double r = ((phi - k * 0x1.921fb544p+0) - k * 0x1.0b4611a6p-34) - k * 0x1.3198a2e037073p-69;
+    double z = r * r;
+    double p = -1.0 / 1307674368000.0;
+    p = p * z + 1.0 / 6227020800.0;
+    p = p * z - 1.0 / 39916800.0;
+    p = p * z + 1.0 / 362880.0;
+    p = p * z - 1.0 / 5040.0;
+    p = p * z + 1.0 / 120.0;
+    p = p * z - 1.0 / 6.0;
+    double sine = r + r * (z * p);
+    p = 1.0 / 20922789888000.0;
+    p = p * z - 1.0 / 87178291200.0;
+    p = p * z + 1.0 / 479001600.0;
+    p = p * z - 1.0 / 3628800.0;
+    p = p * z + 1.0 / 40320.0;
+    p = p * z - 1.0 / 720.0;
+    p = p * z + 1.0 / 24.0;
+    p = p * z - 0.5;
+    double cosine = 1.0 + z * p;
+    uint64_t quarter = (uint64_t)k & 3u;
+    double a = quarter & 1u ? sine : cosine, b = quarter & 1u ? cosine : sine;
+    *c = quarter == 1u || quarter == 2u ? -a : a;
+    *s = quarter >= 2u ? -b : b;
 }
 
 /* Sum of 256 lanes held in 256 / ISA_N vectors: lane[i] += lane[i + s] for s = 128, 64 .. 1. */
@@ -41,6 +71,28 @@ ISA_FN float isa_lanes_sum(isa_f *v) {
         }
     }
     return isa_tree_sum(v[0]);
+}
+
+/* Activations to bytes, one group of 32 held in 32 / ISA_N vectors: q, their scale d, the sums s of
+ * q over elements 0..15 and 16..31. The greatest magnitude is found on the bits, so that a NaN or an
+ * infinity anywhere in the group ends in d. Below 2^-100 the reciprocal could overflow: q is 0. */
+ISA_FN void isa_q8_group(const isa_f *x, int8_t *q, float *d, int16_t *s) {
+    isa_i top = isa_iset1(0);
+    for (int i = 0; i < 32 / ISA_N; i++) {
+        top = isa_imax(top, isa_iand(isa_as_i(x[i]), isa_iset1(0x7fffffff)));
+    }
+    float amax = isa_soft_float(isa_itop(top));
+    float inv = amax > 0x1p-100f ? 127.0f / amax : 0.0f;
+    *d = amax / 127.0f;
+    for (int h = 0; h < 2; h++) {
+        isa_i sum = isa_iset1(0);
+        for (int i = h * 16 / ISA_N; i < (h + 1) * 16 / ISA_N; i++) {
+            isa_i v = isa_cvt_i(isa_mul(x[i], isa_set1(inv)));
+            isa_store_s8(q + i * ISA_N, v);
+            sum = isa_iadd(sum, v);
+        }
+        s[h] = (int16_t)isa_isum(sum);
+    }
 }
 
 #endif

@@ -7,7 +7,7 @@
 
 #include "isa_soft.h"
 
-enum { ISA_N = 4, ISA_TOKENS = 8, ISA_S8_BIAS = 0 };
+enum { ISA_N = 4, ISA_TOKENS = 8, ISA_ACCS = 16, ISA_S8_BIAS = 0 };
 
 typedef float32x4_t isa_f;
 typedef uint32x4_t isa_i;
@@ -80,6 +80,10 @@ ISA_FN isa_m isa_gt(isa_f a, isa_f b) {
 
 ISA_FN isa_f isa_sel(isa_m m, isa_f a, isa_f b) {
     return vbslq_f32(m, a, b);
+}
+
+ISA_FN isa_f isa_neg(isa_f a) {
+    return vnegq_f32(a);
 }
 
 /* vmaxq_f32 would pass a NaN of either side on. */
@@ -225,6 +229,10 @@ ISA_FN float isa_top(isa_f a) {
 
 ISA_FN uint32_t isa_itop(isa_i a) {
     return (uint32_t)vmaxvq_s32(vreinterpretq_s32_u32(a));
+}
+
+ISA_FN int32_t isa_isum(isa_i a) {
+    return vaddvq_s32(vreinterpretq_s32_u32(a));
 }
 
 ISA_FN void isa_unzip(isa_f a, isa_f b, isa_f *even, isa_f *odd) {

@@ -3,6 +3,7 @@
  *
  *   ISA_N        f32 lanes of a vector: 16, 8 or 4
  *   ISA_TOKENS   tokens of a matmul register tile
+ *   ISA_ACCS     accumulators of an attention register tile
  *   ISA_S8_BIAS  what isa_s8_prep adds to a signed weight byte; the caller takes bias * sum(q) off
  *   isa_f isa_i isa_m   vectors of f32, of 32 bits, of lane masks
  * Floats follow IEEE single precision, nearest even, subnormals kept; isa_fma rounds once. `n`
@@ -14,7 +15,7 @@
 
 #include "isa_soft.h"
 
-enum { ISA_N = 16, ISA_TOKENS = 16, ISA_S8_BIAS = 0 };
+enum { ISA_N = 16, ISA_TOKENS = 16, ISA_ACCS = 16, ISA_S8_BIAS = 0 };
 
 typedef struct isa_f {
     float lane[ISA_N];
@@ -85,6 +86,11 @@ ISA_FN float isa_fma1(float a, float b, float c) {
 
 ISA_FN float isa_sqrt1(float a) {
     return sqrtf(a);
+}
+
+ISA_FN isa_f isa_neg(isa_f a) {
+    ISA_EACH a.lane[l] = -a.lane[l];
+    return a;
 }
 
 /* a > b ? a : b */
@@ -278,6 +284,13 @@ ISA_FN uint32_t isa_itop(isa_i a) { /* signed */
         a.lane[0] = (int32_t)a.lane[0] > (int32_t)a.lane[l] ? a.lane[0] : a.lane[l];
     }
     return a.lane[0];
+}
+
+ISA_FN int32_t isa_isum(isa_i a) {
+    for (int l = 1; l < ISA_N; l++) {
+        a.lane[0] += a.lane[l];
+    }
+    return (int32_t)a.lane[0];
 }
 
 /* a0 a1 .. b0 b1 ..  ->  even elements and odd elements, and back */

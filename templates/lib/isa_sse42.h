@@ -7,7 +7,7 @@
 
 #include "isa_soft.h"
 
-enum { ISA_N = 4, ISA_TOKENS = 4, ISA_S8_BIAS = 0 };
+enum { ISA_N = 4, ISA_TOKENS = 4, ISA_ACCS = 8, ISA_S8_BIAS = 0 };
 
 typedef __m128 isa_f;
 typedef __m128i isa_i;
@@ -94,6 +94,10 @@ ISA_FN float isa_fma1(float a, float b, float c) {
 
 ISA_FN float isa_sqrt1(float a) {
     return _mm_cvtss_f32(_mm_sqrt_ss(_mm_set_ss(a)));
+}
+
+ISA_FN isa_f isa_neg(isa_f a) {
+    return _mm_xor_ps(a, _mm_set1_ps(-0.0f));
 }
 
 ISA_FN isa_f isa_max(isa_f a, isa_f b) {
@@ -281,6 +285,11 @@ ISA_FN float isa_top(isa_f a) {
 ISA_FN uint32_t isa_itop(isa_i a) {
     a = _mm_max_epi32(a, _mm_shuffle_epi32(a, 0x4e));
     return (uint32_t)_mm_cvtsi128_si32(_mm_max_epi32(a, _mm_shuffle_epi32(a, 0xb1)));
+}
+
+ISA_FN int32_t isa_isum(isa_i a) {
+    a = _mm_add_epi32(a, _mm_shuffle_epi32(a, 0x4e));
+    return _mm_cvtsi128_si32(_mm_add_epi32(a, _mm_shuffle_epi32(a, 0xb1)));
 }
 
 ISA_FN void isa_unzip(isa_f a, isa_f b, isa_f *even, isa_f *odd) {
