@@ -49,13 +49,12 @@ static const char *escape(uint32_t c, char buffer[8]) {
     return buffer;
 }
 
-char *lg_inspect_clean(lg_gguf_str s, uint64_t max_bytes, bool one_line, lb_arena *arena,
-                       bool *cut, lb_err *err) {
+size_t lg_inspect_clean(lg_gguf_str s, uint64_t max_bytes, bool one_line,
+                        char out[LG_INSPECT_CLEAN_BYTES], bool *cut) {
     uint64_t n = s.n_bytes < max_bytes ? s.n_bytes : max_bytes;
-    char *out = lb_alloc_n(arena, n + 1, 4, err); /* no byte becomes more than four */
     char *to = out;
     uint64_t i = 0;
-    while (out != NULL && i < n) {
+    while (i < n) {
         const unsigned char *at = (const unsigned char *)s.data + i;
         char buffer[8];
         uint32_t cp = 0;
@@ -69,6 +68,7 @@ char *lg_inspect_clean(lg_gguf_str s, uint64_t max_bytes, bool one_line, lb_aren
         to += n_put;
         i += used == 0 ? 1 : used;
     }
+    *to = '\0';
     *cut = i < s.n_bytes;
-    return out;
+    return (size_t)(to - out);
 }

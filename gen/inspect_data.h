@@ -5,7 +5,13 @@
 #include "base/text.h"
 #include "gguf_value.h"
 
-enum { LG_INSPECT_TYPES = 64, LG_INSPECT_SPECIALS = 24, LG_INSPECT_WARNINGS = 32 };
+enum {
+    LG_INSPECT_TYPES = 64,
+    LG_INSPECT_SPECIALS = 24,
+    LG_INSPECT_WARNINGS = 32,
+    LG_INSPECT_STR_BYTES = 4096,
+    LG_INSPECT_CLEAN_BYTES = 6 * LG_INSPECT_STR_BYTES + 1 /* no byte becomes more than six */
+};
 
 typedef enum lg_group {
     LG_GROUP_EMBEDDING,
@@ -84,11 +90,12 @@ uint64_t lg_inspect_centibits(const lg_tally *t);
 bool lg_inspect_warn(lg_inspection *in, lb_err *err, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* A copy of at most max_bytes of `s`, NUL-terminated valid UTF-8: what is not becomes U+FFFD, and
- * with `one_line` what would move a terminal's cursor becomes \n, \t or \xNN, quotes and
- * backslashes escaped. Cut between characters; *cut says whether it was. NULL without memory. */
-char *lg_inspect_clean(lg_gguf_str s, uint64_t max_bytes, bool one_line, lb_arena *arena,
-                       bool *cut, lb_err *err);
+/* Writes at most max_bytes (<= LG_INSPECT_STR_BYTES) of `s` as NUL-terminated valid UTF-8 and gives
+ * the length: what is none becomes U+FFFD, and with `one_line` what would move a terminal's cursor
+ * becomes \n, \t, \xNN or \uNNNN, quotes and backslashes escaped. Cut between characters; *cut says
+ * whether it was. */
+size_t lg_inspect_clean(lg_gguf_str s, uint64_t max_bytes, bool one_line,
+                        char out[LG_INSPECT_CLEAN_BYTES], bool *cut);
 
 /* Part of counting: claims of the file's name and of general.file_type against the types; and the
  * tokenizer's keys. */

@@ -10,20 +10,16 @@
 #include "inspect_data.h"
 #include "value_text.h"
 
-enum { STR_BYTES = 4096, ELEMS = 8 };
+enum { ELEMS = 8 };
 
 static const lg_value *str(lg_builder *b, lg_gguf_str s, bool *cut) {
-    lb_err err = {0};
+    char clean[LG_INSPECT_CLEAN_BYTES];
     bool was_cut = false;
-    const char *clean = lg_inspect_clean(s, STR_BYTES, false, b->arena, &was_cut, &err);
-    if (clean == NULL) {
-        lg_build_fail(b, &err);
-        return NULL;
-    }
+    size_t n = lg_inspect_clean(s, LG_INSPECT_STR_BYTES, false, clean, &was_cut);
     if (cut != NULL) {
         *cut = was_cut;
     }
-    return lg_build_string(b, clean);
+    return lg_build_bytes(b, clean, n);
 }
 
 static const lg_value *str_or_nil(lg_builder *b, lg_gguf_str s) {

@@ -8,15 +8,12 @@
 enum { STR_BYTES = 64, TOKEN_BYTES = 40, ELEMS = 5 };
 
 static void add_str(lb_text *out, lg_gguf_str s, uint64_t max_bytes) {
-    lb_err err = {0};
+    char clean[LG_INSPECT_CLEAN_BYTES];
     bool cut = false;
-    const char *clean = lg_inspect_clean(s, max_bytes, true, out->arena, &cut, &err);
-    if (clean == NULL) {
-        out->err = out->failed ? out->err : err;
-        out->failed = true;
-        return;
-    }
-    lb_text_printf(out, "\"%s%s\"", clean, cut ? "..." : "");
+    size_t n = lg_inspect_clean(s, max_bytes, true, clean, &cut);
+    lb_text_add(out, "\"");
+    lb_text_add_n(out, clean, n);
+    lb_text_add(out, cut ? "...\"" : "\"");
 }
 
 /* "1234 bytes (1.2 KiB)" in the unit that leaves one to four digits. */
@@ -62,7 +59,7 @@ static void add_line_number(lb_text *out, const char *name, uint64_t n) {
 static void add_head(const lg_inspection *in, lb_text *out) {
     lg_gguf_str path = {.data = in->path, .n_bytes = strlen(in->path)};
     lb_text_add(out, "file ");
-    add_str(out, path, 4096);
+    add_str(out, path, LG_INSPECT_STR_BYTES);
     lb_text_add(out, "\n");
     add_line_str(out, "architecture", in->arch);
     add_line_str(out, "name", in->name);
