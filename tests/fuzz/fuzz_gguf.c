@@ -1,6 +1,6 @@
-/* fuzz_gguf.c -- libFuzzer target: any bytes as a model file, opened, reported on in both forms, and
- * each key asked for through each accessor. Whatever the bytes, the only outcomes are success and an
- * error of one line. Built and run by run.sh. */
+/* fuzz_gguf.c -- libFuzzer target: any bytes as a model file, opened, reported on in both forms,
+ * and each key asked for through each accessor. Whatever the bytes, the only outcomes are success
+ * and an error of one line. Built and run by run.sh. */
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Writes the kept inputs of fuzz_gguf into tests/fuzz/corpus/gguf: one small file per shape of model
-file, right and wrong, so that fuzzing starts where the branches are. Needs Python only. Run it after
-changing it, and commit what it writes; files of other names there (found by fuzzing) stay."""
+"""Writes the kept inputs of fuzz_gguf into tests/fuzz/corpus/gguf: one small file per shape of
+model file, right and wrong, so that fuzzing starts where the branches are. Needs Python only. Run it
+after changing it, and commit what it writes; files of other names (found by fuzzing) stay there."""
 import os
 import struct
 
@@ -49,7 +49,8 @@ def llama():
             array("tokenizer.ggml.scores", F32, [0.0, 1.0, 2.0]),
             array("tokenizer.ggml.token_type", 5, [3, 1, 1]),
             array("tokenizer.ggml.merges", STR, ["a b"]),
-            key("tokenizer.ggml.bos_token_id", U32, 0), key("tokenizer.chat_template", STR, "{{ x }}")]
+            key("tokenizer.ggml.bos_token_id", U32, 0),
+            key("tokenizer.chat_template", STR, "{{ x }}")]
     infos = [info("token_embd.weight", [32, 3], 8, 0), info("blk.0.attn_q.weight", [32, 2], 2, 128),
              info("blk.0.ffn_up_exps.weight", [4, 2, 2], 1, 192),
              info("output_norm.weight", [8], 0, 224)]

@@ -26,8 +26,9 @@ fuzz() {
         return 1
     fi
     if "$out/$name" -max_total_time="$seconds" -max_len="$max_len" -timeout=5 -rss_limit_mb=512 \
-        -malloc_limit_mb=100 -print_final_stats=1 -verbosity=0 -dict="tests/fuzz/${name#fuzz_}.dict" \
-        -artifact_prefix="$out/$name-" "$out/found/$name" "tests/fuzz/corpus/${name#fuzz_}" \
+        -malloc_limit_mb=100 -print_final_stats=1 -verbosity=0 \
+        -dict="tests/fuzz/${name#fuzz_}.dict" -artifact_prefix="$out/$name-" \
+        "$out/found/$name" "tests/fuzz/corpus/${name#fuzz_}" \
         >"$out/$name.log" 2>&1; then
         runs=$(sed -n 's/^stat::number_of_executed_units: *//p' "$out/$name.log")
         echo "ok $number - $name: $runs runs in $seconds s"
@@ -40,7 +41,7 @@ fuzz() {
 
 echo 1..1
 mkdir -p "$out"
-echo 'int LLVMFuzzerTestOneInput(const char *d, unsigned long n); int LLVMFuzzerTestOneInput(const char *d, unsigned long n) { return d == 0 && n > 9; }' >"$out/probe.c"
+echo 'int LLVMFuzzerTestOneInput(const char *d, long n) { return !d && n; }' >"$out/probe.c"
 if ! clang $cflags "$out/probe.c" -o "$out/probe" >/dev/null 2>&1; then
     echo "ok 1 - fuzz_gguf # SKIP no clang with libFuzzer on this machine"
     exit 0
