@@ -1,0 +1,163 @@
+/* descriptor.c -- see descriptor.h. */
+#include "descriptor.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/num.h"
+
+typedef struct reader {
+    lb_arena *arena;
+    lb_err *err;
+} reader;
+
+static bool read_expr(reader *p, const lg_at *at, const char *key, const lg_expr **out) {
+    const char *text = NULL;
+    return lg_at_string(at, key, &text, p->err) &&
+           (lg_expr_parse(text, p->arena, out, p->err) || lb_err_prefix(p->err, "descriptor '%s'", key));
+}
+
+static bool read_axis(reader *p, const lg_at *at, lg_axis *a) {
+    if (!lg_at_string(at, "name", &a->name, p->err) || !lg_at_string(at, "kind", &a->kind, p->err) ||
+        !read_expr(p, at, "bound", &a->bound) || !lg_at_uint(at, "tile", &a->tile, p->err) ||
+        !lg_at_string(at, "on", &a->on, p->err)) {
+        return false;
+    }
+    bool grows = strcmp(a->kind, "dim") != 0;
+    bool capped = strcmp(a->on, "y") == 0 || strcmp(a->on, "z") == 0;
+    if (a->tile == 0 || (grows && capped)) {
+        return lg_at_fail(at, NULL, p->err, LB_BAD_VALUE, "axis '%s' of kind '%s' on %s with tile %" PRIu64
+                          ": its bound grows with the request, so it needs x, a loop or a static tile",
+                          a->name, a->kind, a->on, a->tile);
+    }
+    return true;
+}
+
+static bool read_param(reader *p, const lg_at *at, lg_param *out) {
+    return lg_at_string(at, "name", &out->name, p->err) && lg_at_string(at, "ctype", &out->ctype, p->err);
+}
+
+static bool read_operand(reader *p, const lg_at *at, lg_operand *o) {
+    static const char *const names[] = {"read", "write", "both", NULL};
+    uint32_t access = 0;
+    if (!lg_at_string(at, "param", &o->param, p->err) || !lg_at_choice(at, "access", names, &access, p->err) ||
+        !read_expr(p, at, "bytes", &o->bytes) || !read_expr(p, at, "max_index", &o->max_index) ||
+        !lg_at_uint(at, "align", &o->align, p->err) || !lg_at_u32(at, "index_bits", &o->index_bits, p->err)) {
+        return false;
+    }
+    o->access = (lg_access)access;
+    return lb_is_pow2(o->align) || lg_at_fail(at, "align", p->err, LB_BAD_VALUE, "is no power of two");
+}
+
+static bool read_cols(reader *p, const lg_at *at, lg_cover_cols *c) {
+    return lg_at_string_or(at, "axis", NULL, &c->axis, p->err) && lg_at_uint(at, "first", &c->first, p->err) &&
+           lg_at_uint(at, "tile", &c->tile, p->err) && lg_at_uint(at, "begin", &c->begin, p->err) &&
+           lg_at_uint(at, "n", &c->n, p->err);
+}
+
+/* Room for the items of a descriptor's list. */
+static bool list_of(reader *p, const lg_at *at, const char *key, size_t elem, lg_at *list, uint32_t *n,
+                    void **out) {
+    size_t count = 0;
+    if (!lg_at_array(at, key, list, &count, p->err)) {
+        return false;
+    }
+    if (count > 64) {
+        return lg_at_fail(at, key, p->err, LB_LIMIT, "has %zu items; 64 are the limit", count);
+    }
+    *n = (uint32_t)count;
+    *out = lb_alloc_n(p->arena, count, elem, p->err);
+    return *out != NULL;
+}
+
+static bool read_cover(reader *p, const lg_at *at, lg_cover *c) {
+    lg_at rows;
+    lg_at list;
+    void *mem = NULL;
+    if (!lg_at_string(at, "param", &c->param, p->err) || !lg_at_key(at, "rows", &rows, p->err) ||
+        !lg_at_string_or(&rows, "axis", NULL, &c->rows_axis, p->err) ||
+        !lg_at_uint(&rows, "tile", &c->rows_tile, p->err) || !read_expr(p, &rows, "n", &c->rows_n) ||
+        !list_of(p, at, "cols", sizeof *c->cols, &list, &c->n_cols, &mem)) {
+        return false;
+    }
+    lg_cover_cols *cols = mem;
+    for (uint32_t i = 0; i < c->n_cols; i++) {
+        lg_at item = lg_at_item(&list, i);
+        if (!read_cols(p, &item, &cols[i])) {
+            return false;
+        }
+    }
+    c->cols = cols;
+    return true;
+}
+
+static bool read_lists(reader *p, const lg_at *at, lg_kernel *k) {
+    lg_at list;
+    void *mem = NULL;
+    if (!list_of(p, at, "axes", sizeof *k->axes, &list, &k->n_axes, &mem)) {
+        return false;
+    }
+    k->axes = mem;
+    for (uint32_t i = 0; i < k->n_axes; i++) {
+        lg_at item = lg_at_item(&list, i);
+        if (!read_axis(p, &item, &((lg_axis *)mem)[i])) {
+            return false;
+        }
+    }
+    if (!list_of(p, at, "params", sizeof *k->params, &list, &k->n_params, &mem)) {
+        return false;
+    }
+    k->params = mem;
+    for (uint32_t i = 0; i < k->n_params; i++) {
+        lg_at item = lg_at_item(&list, i);
+        if (!read_param(p, &item, &((lg_param *)mem)[i])) {
+            return false;
+        }
+    }
+    if (!list_of(p, at, "operands", sizeof *k->operands, &list, &k->n_operands, &mem)) {
+        return false;
+    }
+    k->operands = mem;
+    for (uint32_t i = 0; i < k->n_operands; i++) {
+        lg_at item = lg_at_item(&list, i);
+        if (!read_operand(p, &item, &((lg_operand *)mem)[i])) {
+            return false;
+        }
+    }
+    if (!list_of(p, at, "covers", sizeof *k->covers, &list, &k->n_covers, &mem)) {
+        return false;
+    }
+    k->covers = mem;
+    for (uint32_t i = 0; i < k->n_covers; i++) {
+        lg_at item = lg_at_item(&list, i);
+        if (!read_cover(p, &item, &((lg_cover *)mem)[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool read_kernel(reader *p, const lg_at *at, lg_kernel *k) {
+    lg_at grid;
+    size_t n = 0;
+    if (!lg_at_string(at, "name", &k->name, p->err) || !lg_at_array(at, "grid", &grid, &n, p->err)) {
+        return false;
+    }
+    if (n != 3) {
+        return lg_at_fail(at, "grid", p->err, LB_BAD_SHAPE, "has %zu expressions, expected 3", n);
+    }
+    for (size_t i = 0; i < 3; i++) {
+        lg_at item = lg_at_item(&grid, i);
+        if (!read_expr(p, &item, NULL, &k->grid[i])) {
+            return false;
+        }
+    }
+    return read_lists(p, at, k) && lg_at_uint(at, "block", &k->block, p->err) &&
+           lg_at_uint(at, "scratch", &k->scratch_bytes, p->err) && read_expr(p, at, "bytes", &k->bytes) &&
+           read_expr(p, at, "flops", &k->flops);
+}
+
+bool lg_descriptor_read(const lg_at *at, lb_arena *arena, lg_kernel *k, lb_err *err) {
+    reader r = {arena, err};
+    return read_kernel(&r, at, k);
+}

@@ -1,0 +1,278 @@
+/* launch.c -- step 7: one launch per op, from the descriptor at the head of its kernel template.
+ *
+ * For each node of the launch graph: build the op table (dims, types, the hardware row's numbers), ask
+ * describe() of templates/kernel/<family>.<lang>.lua, read what it returns (descriptor.h), share kernels
+ * with equal names, bind the kernel's parameters to the node's operands by role. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "at.h"
+#include "descriptor.h"
+#include "op.h"
+#include "plan.h"
+
+typedef struct planner {
+    lg_plan *plan;
+    const lg_graph *g;
+    lg_host *host;
+    lb_arena *arena;
+    lb_err *err;
+} planner;
+
+/* ---- the op table that describe() and the kernel body are given */
+
+static const lg_gvalue *value_at(const planner *p, const lg_gnode *n, const char *role) {
+    const lg_goperand *o = lg_node_operand(n, role);
+    return o == NULL ? NULL : &p->g->values[o->id];
+}
+
+static const char *type_name(const planner *p, const lg_goperand *o) {
+    return lg_qtype_get(p->g->tensors[o->id].file->type)->name;
+}
+
+static void put_attr(lg_builder *b, lg_value *op, const lg_gnode *n, const char *attr, const char *as) {
+    const lg_value *v = lg_value_find(n->attrs, attr);
+    if (v == NULL) {
+        lb_err why = {0};
+        lb_err_set(&why, LB_MISSING, "op '%s' has no attribute '%s'", lg_op_get(n->op)->name, attr);
+        lg_build_fail(b, &why);
+        return;
+    }
+    lg_build_set(b, op, as, v);
+}
+
+static void put_attrs(lg_builder *b, lg_value *op, const lg_gnode *n, const char *const *names) {
+    for (; *names != NULL; names++) {
+        put_attr(b, op, n, *names, *names);
+    }
+}
+
+/* Parts of a product: type, rows and bias of w0, w1, ... */
+static void put_parts(const planner *p, lg_builder *b, lg_value *op, const lg_gnode *n) {
+    lg_value *parts = lg_build_array(b);
+    for (uint32_t i = 0;; i++) {
+        char w[16];
+        char bias[16];
+        snprintf(w, sizeof w, "w%" PRIu32, i);
+        snprintf(bias, sizeof bias, "b%" PRIu32, i);
+        const lg_goperand *o = lg_node_operand(n, w);
+        if (o == NULL) {
+            break;
+        }
+        lg_value *part = lg_build_map(b);
+        lg_build_set_string(b, part, "type", type_name(p, o));
+        lg_build_set_uint(b, part, "n", p->g->tensors[o->id].n_rows);
+        lg_build_set_bool(b, part, "bias", lg_node_operand(n, bias) != NULL);
+        lg_build_push(b, parts, part);
+    }
+    lg_build_set(b, op, "parts", parts);
+}
+
+static void put_dims(const planner *p, lg_builder *b, lg_value *op, const lg_gnode *n) {
+    static const char *const rope_kv[] = {"n_head", "n_kv", "n_rot", "pairing", "cap", NULL};
+    static const char *const attn[] = {"n_head", "n_kv", "cap", "scale", "window", NULL};
+    static const char *const table[] = {"freq", "mscale", NULL};
+    const lg_gvalue *x = value_at(p, n, value_at(p, n, "x") != NULL ? "x" : "x_q");
+    switch (n->op) {
+    case LG_OP_EMBED:
+        lg_build_set_uint(b, op, "H", value_at(p, n, "y")->width);
+        lg_build_set_uint(b, op, "V", p->g->n_vocab);
+        lg_build_set_string(b, op, "type", type_name(p, lg_node_operand(n, "w")));
+        break;
+    case LG_OP_ROPE_TABLE:
+        put_attrs(b, op, n, table);
+        lg_build_set_uint(b, op, "n_rot", value_at(p, n, "y")->width);
+        break;
+    case LG_OP_NORM_QUANT: {
+        lg_value *outputs = lg_build_map(b);
+        lg_build_set_bool(b, outputs, "f32", value_at(p, n, "y") != NULL);
+        lg_build_set_bool(b, outputs, "q8", value_at(p, n, "y_q") != NULL);
+        lg_build_set(b, op, "outputs", outputs);
+        lg_build_set_uint(b, op, "H", x->width);
+        put_attr(b, op, n, "eps", "eps");
+        break;
+    }
+    case LG_OP_QUANT: lg_build_set_uint(b, op, "K", x->width); break;
+    case LG_OP_MATMUL:
+    case LG_OP_MATMUL_ADD:
+        lg_build_set_uint(b, op, "K", x->width);
+        put_attr(b, op, n, "epilogue", "epilogue");
+        put_parts(p, b, op, n);
+        break;
+    case LG_OP_ROPE_KV:
+        put_attrs(b, op, n, rope_kv);
+        put_attr(b, op, n, "head_dim", "hd");
+        lg_build_set_uint(b, op, "slots", p->plan->limits.slots);
+        break;
+    case LG_OP_ATTN:
+        put_attrs(b, op, n, attn);
+        put_attr(b, op, n, "head_dim", "hd");
+        lg_build_set_uint(b, op, "slots", p->plan->limits.slots);
+        break;
+    default: break;
+    }
+}
+
+/* Rows of the op's output: what its grid runs over. */
+static const char *rows_of(const planner *p, const lg_gnode *n) {
+    const char *const outputs[] = {"y", "y_q", "qkv"};
+    for (size_t i = 0; i < sizeof outputs / sizeof *outputs; i++) {
+        const lg_gvalue *v = value_at(p, n, outputs[i]);
+        if (v != NULL) {
+            return v->rows == LG_ROWS_L ? "L" : "T";
+        }
+    }
+    return "T";
+}
+
+static bool build_op(planner *p, const lg_gnode *n, const lg_value **out) {
+    lg_builder b;
+    lg_build_init(&b, p->arena);
+    lg_value *op = lg_build_map(&b);
+    lg_build_set_string(&b, op, "family", lg_op_get(n->op)->family);
+    lg_build_set_string(&b, op, "rows", rows_of(p, n));
+    put_dims(p, &b, op, n);
+    const lg_value *hw = lg_hw_value(p->plan->hw, &b);
+    lg_build_set(&b, op, "hw", hw);
+    *out = op;
+    return lg_build_done(&b, p->err);
+}
+
+/* ---- launches */
+
+static bool find_kernel(const planner *p, const char *name, uint32_t *out) {
+    for (uint32_t i = 0; i < p->plan->n_kernels; i++) {
+        if (strcmp(p->plan->kernels[i].name, name) == 0) {
+            *out = i;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The kernel of node n: an earlier one of the same name, or a new one. */
+static bool kernel_of(planner *p, const lg_gnode *n, uint32_t *out) {
+    char path[96];
+    const lg_value *op = NULL;
+    lg_value *descriptor = NULL;
+    const char *name = NULL;
+    const char *family = lg_op_get(n->op)->family;
+    snprintf(path, sizeof path, "kernel/%s.%s.lua", family, lg_hw_language(p->plan->hw));
+    if (!build_op(p, n, &op) || !lg_host_call(p->host, path, "describe", op, p->arena, &descriptor, p->err)) {
+        return false;
+    }
+    lg_at at = lg_at_root(path, descriptor);
+    if (!lg_at_string(&at, "name", &name, p->err)) {
+        return false;
+    }
+    if (find_kernel(p, name, out)) {
+        return lg_value_equal(p->plan->kernels[*out].descriptor, descriptor) ||
+               lb_err_set(p->err, LB_DUPLICATE, "%s: two different descriptors are named '%s'", path, name);
+    }
+    *out = p->plan->n_kernels++;
+    lg_kernel *k = &p->plan->kernels[*out];
+    k->family = family;
+    k->op = op;
+    k->descriptor = descriptor;
+    return lg_descriptor_read(&at, p->arena, k, p->err);
+}
+
+static bool bind_args(planner *p, const lg_gnode *n, const lg_kernel *k, lg_launch *l) {
+    const lg_goperand **args = lb_alloc_n(p->arena, k->n_params, sizeof *args, p->err);
+    if (args == NULL) {
+        return false;
+    }
+    for (uint32_t i = 0; i < k->n_params; i++) {
+        if (strcmp(k->params[i].name, "step") == 0) {
+            continue;
+        }
+        args[i] = lg_node_operand(n, k->params[i].name);
+        if (args[i] == NULL) {
+            return lb_err_set(p->err, LB_MISSING, "kernel '%s' has a parameter '%s', op '%s' no such operand",
+                              k->name, k->params[i].name, lg_op_get(n->op)->name);
+        }
+    }
+    l->args = args;
+    return true;
+}
+
+/* What the launch is called in messages and comments: its first weight's tensor, else its op. */
+static const char *label_of(planner *p, const lg_gnode *n) {
+    for (uint32_t i = 0; i < n->n_operands; i++) {
+        if (n->operands[i].access == LG_TENSOR) {
+            return lb_format(p->arena, p->err, "%s (%s)", lg_op_get(n->op)->name,
+                             p->g->tensors[n->operands[i].id].name);
+        }
+    }
+    if (n->layer < 0) {
+        return lg_op_get(n->op)->name;
+    }
+    return lb_format(p->arena, p->err, "%s (layer %" PRId32 ")", lg_op_get(n->op)->name, n->layer);
+}
+
+static bool plan_node(planner *p, uint32_t i) {
+    const lg_gnode *n = &p->g->nodes[i];
+    lg_launch *l = &p->plan->launches[p->plan->n_launches++];
+    l->node = i;
+    l->layer = n->layer;
+    l->label = label_of(p, n);
+    return l->label != NULL && (kernel_of(p, n, &l->kernel) || lb_err_prefix(p->err, "%s", l->label)) &&
+           bind_args(p, n, &p->plan->kernels[l->kernel], l);
+}
+
+/* Every weight's type is one that kernels exist for. */
+static bool types_supported(const lg_graph *g, lb_err *err) {
+    for (uint32_t i = 0; i < g->n_tensors; i++) {
+        if (!lg_qtype_check_computes(g->tensors[i].file->type, err)) {
+            return lb_err_prefix(err, "tensor '%s'", g->tensors[i].name);
+        }
+    }
+    return true;
+}
+
+bool lg_plan_launches(const lg_graph *graph, const lg_hw_row *hw, const lg_limits *limits, lg_host *host,
+                      lb_arena *arena, lg_plan **out, lb_err *err) {
+    lg_plan *plan = lb_alloc(arena, sizeof *plan, err);
+    if (plan == NULL || !types_supported(graph, err)) {
+        return false;
+    }
+    plan->graph = graph;
+    plan->hw = hw;
+    plan->limits = *limits;
+    plan->kernels = lb_alloc_n(arena, graph->n_nodes, sizeof *plan->kernels, err);
+    plan->launches = lb_alloc_n(arena, graph->n_nodes, sizeof *plan->launches, err);
+    if (plan->kernels == NULL || plan->launches == NULL) {
+        return false;
+    }
+    planner p = {plan, graph, host, arena, err};
+    for (uint32_t i = 0; i < graph->n_nodes; i++) {
+        if (!plan_node(&p, i)) {
+            return false;
+        }
+    }
+    *out = plan;
+    return true;
+}
+
+bool lg_limits_make(uint64_t ctx, uint64_t slots, uint64_t chunk, lg_limits *out, lb_err *err) {
+    enum { CTX_MAX = 1 << 24, SLOTS_MAX = 1024, CHUNK_MAX = 1 << 17, LOGIT_ROWS = 64 };
+    const struct {
+        const char *name;
+        uint64_t value, max;
+    } checks[] = {{"ctx", ctx, CTX_MAX}, {"slots", slots, SLOTS_MAX}, {"chunk", chunk, CHUNK_MAX}};
+    for (size_t i = 0; i < sizeof checks / sizeof *checks; i++) {
+        if (checks[i].value < 1 || checks[i].value > checks[i].max) {
+            return lb_err_set(err, LB_BAD_VALUE, "--%s is %" PRIu64 "; it may be 1 to %" PRIu64,
+                              checks[i].name, checks[i].value, checks[i].max);
+        }
+    }
+    if (chunk > ctx) {
+        return lb_err_set(err, LB_BAD_VALUE, "--chunk is %" PRIu64 ", more than --ctx %" PRIu64
+                          ": no step can be longer than a context", chunk, ctx);
+    }
+    uint64_t t_max = chunk > slots ? chunk : slots;
+    uint64_t rows = slots > LOGIT_ROWS ? slots : LOGIT_ROWS;
+    *out = (lg_limits){ctx, slots, chunk, t_max, rows < t_max ? rows : t_max};
+    return true;
+}

@@ -1,0 +1,119 @@
+/* plan.h -- what a program is made of, decided before it exists: kernels, launches, bytes.
+ *
+ * The planner (launch.c) asks each op's kernel template for its descriptor and makes one launch per op; the
+ * memory planner (memory.c) gives every value and weight a place. The prover (prove.h) reads this
+ * structure and trusts nothing in it. All of it is data: launches.json and memory.json hold the same. */
+#ifndef LG_PLAN_H
+#define LG_PLAN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/image.h"
+#include "expr.h"
+#include "graph.h"
+#include "hw.h"
+
+/* What the symbols of expressions stand for. T = 1..t_max, L = 1..logit_rows_max. */
+typedef struct lg_limits {
+    uint64_t ctx, slots, chunk, t_max, logit_rows_max;
+} lg_limits;
+
+typedef struct lg_axis {
+    const char *name;
+    const char *kind; /* "dim", "rows", "logits", "kv" */
+    const lg_expr *bound;
+    uint64_t tile;
+    const char *on; /* "x", "y", "z" or "loop" */
+} lg_axis;
+
+typedef struct lg_param {
+    const char *name, *ctype;
+} lg_param;
+
+typedef struct lg_operand {
+    const char *param;
+    lg_access access;
+    const lg_expr *bytes;     /* one past the last byte touched */
+    const lg_expr *max_index; /* largest element index computed */
+    uint64_t align;
+    uint32_t index_bits;
+} lg_operand;
+
+/* Which columns of an output one axis position writes: position p of `axis`, from `first` on, writes
+ * columns begin + (p - first) * tile, up to n of them in all. */
+typedef struct lg_cover_cols {
+    const char *axis; /* NULL: the cta that has the row writes all of them */
+    uint64_t first, tile, begin, n;
+} lg_cover_cols;
+
+typedef struct lg_cover {
+    const char *param;
+    const char *rows_axis; /* NULL where rows are not tiled */
+    uint64_t rows_tile;
+    const lg_expr *rows_n;
+    const lg_cover_cols *cols;
+    uint32_t n_cols;
+} lg_cover;
+
+typedef struct lg_kernel {
+    const char *name, *family;
+    const lg_value *op;         /* what describe() and the body are given */
+    const lg_value *descriptor; /* what describe() returned */
+    const lg_axis *axes;
+    const lg_param *params;
+    const lg_operand *operands;
+    const lg_cover *covers;
+    uint32_t n_axes, n_params, n_operands, n_covers;
+    const lg_expr *grid[3];
+    uint64_t block, scratch_bytes;
+    const lg_expr *bytes, *flops;
+} lg_kernel;
+
+typedef struct lg_launch {
+    uint32_t kernel;
+    uint32_t node; /* of the launch graph */
+    int32_t layer;
+    const char *label;            /* e.g. "blk.3.ffn_down" for messages and comments */
+    const lg_goperand *const *args; /* one per kernel param; NULL for `step` */
+} lg_launch;
+
+typedef enum lg_arena_kind { LG_ARENA_WEIGHTS, LG_ARENA_KV, LG_ARENA_SCRATCH, LG_ARENA_IO, LG_N_ARENAS } lg_arena_kind;
+
+/* The place of a value of the launch graph. */
+typedef struct lg_place {
+    lg_arena_kind arena;
+    uint64_t offset, bytes;
+    uint32_t first, last; /* launches between which it must not be overwritten; states: all */
+} lg_place;
+
+/* The place of a weight: whole strips in the layout's order, or (layout NULL) plain numbers. */
+typedef struct lg_weight {
+    const lb_layout *layout;
+    uint64_t offset, bytes;
+} lg_weight;
+
+typedef struct lg_plan {
+    const lg_graph *graph; /* LAUNCH level */
+    const lg_hw_row *hw;
+    lg_limits limits;
+    lg_kernel *kernels;
+    lg_launch *launches;
+    uint32_t n_kernels, n_launches;
+    lg_place *places;   /* per value of the graph */
+    lg_weight *weights; /* per tensor of the graph */
+    uint64_t arena_bytes[LG_N_ARENAS];
+} lg_plan;
+
+enum { LG_ALIGN_BYTES = 64 };
+
+/* Steps 7 and 8. Both build into `arena`; lg_plan_memory needs lg_plan_launches before it. */
+bool lg_plan_launches(const lg_graph *graph, const lg_hw_row *hw, const lg_limits *limits, lg_host *host,
+                      lb_arena *arena, lg_plan **out, lb_err *err);
+bool lg_plan_memory(lg_plan *plan, lg_host *host, lb_arena *arena, lb_err *err);
+
+/* T_max = max(chunk, slots); logit rows of a step: max(slots, 64), at most T_max. Fails with LB_BAD_VALUE
+ * for zero or out-of-range ctx, slots, chunk, naming the largest that would do. */
+bool lg_limits_make(uint64_t ctx, uint64_t slots, uint64_t chunk, lg_limits *out, lb_err *err);
+
+#endif

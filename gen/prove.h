@@ -1,0 +1,30 @@
+/* prove.h -- step 9: shows, by formulas of its own, that no launch of a plan can go wrong.
+ *
+ * The prover reads the plan as data and recomputes everything: limits of the hardware row, coverage of every output,
+ * byte ranges of every operand against the place of its buffer, index widths, lifetimes and overlaps in the
+ * arenas, the order of writes and reads. It holds for every T from 1 to t_max and every L from 1 to
+ * logit_rows_max. It shares no formula with the planner. What it assumes: that a kernel touches what its descriptor
+ * declares (shown by running the kernels between guard pages). */
+#ifndef LG_PROVE_H
+#define LG_PROVE_H
+
+#include "base/text.h"
+#include "plan.h"
+
+/* A proved fact: what, about which launch (UINT32_MAX: the whole plan), with the tightest numbers found. */
+typedef struct lg_fact {
+    const char *kind; /* "grid", "coverage", "range", "index", "align", "scratch", "arena", "overlap", "order", "weights" */
+    uint32_t launch;
+    const char *subject; /* axis, operand or buffer */
+    uint64_t value, limit; /* value <= limit */
+} lg_fact;
+
+typedef struct lg_proof {
+    const lg_fact *facts;
+    uint32_t n_facts;
+} lg_proof;
+
+/* Fails with LB_PROOF: the launch, the operand or axis, the value, the limit, and the T and L at which it breaks. */
+bool lg_prove(const lg_plan *plan, lb_arena *arena, lg_proof *out, lb_err *err);
+
+#endif

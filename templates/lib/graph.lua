@@ -1,0 +1,230 @@
+-- graph.lua -- the builder with which architecture files describe a model.
+--
+-- new(input) gives a builder g. input is what the generator knows: `meta` (the file's keys, arrays left
+-- out when long), `tensors` (name -> { type, ne = {...} }), `options` { ctx, slots, chunk, kv }.
+-- Methods add one op each and return the number of the value it writes; g:finish(fields) returns the
+-- plain table that the generator turns into its graph. All sizes are integers; shapes are checked
+-- here against the file, with the tensor's name in the message, and again by the generator's verifier.
+
+local M = {}
+M.__index = M
+
+function M.new(input)
+  return setmetatable({
+    meta = input.meta,
+    file_tensors = input.tensors,
+    options = input.options,
+    values = {},
+    tensors = {},
+    tensor_ids = {},
+    nodes = {},
+    layer = -1,
+  }, M)
+end
+
+-- ---- what the file says
+
+-- The key's value; `default` if absent (no default: the key is required). kind: "int", "number",
+-- "bool" or "string".
+function M:key(name, kind, default)
+  local v = self.meta[name]
+  if v == nil then
+    if default == nil then
+      fail("the model file has no key '" .. name .. "', which its architecture requires")
+    end
+    return default
+  end
+  local is = math.type(v) or type(v)
+  local ok = (kind == "int" and is == "integer") or (kind == "bool" and is == "boolean")
+    or (kind == "number" and (is == "integer" or is == "float")) or (kind == "string" and is == "string")
+  if not ok then
+    fail("key '" .. name .. "' must be " .. kind .. ", the file holds " .. is)
+  end
+  return v
+end
+
+-- An integer key inside [low, high].
+function M:int(name, low, high, default)
+  local v = self:key(name, "int", default)
+  if v < low or v > high then
+    fail("key '" .. name .. "' is " .. v .. "; lagen takes " .. low .. " to " .. high)
+  end
+  return v
+end
+
+-- A finite number key inside [low, high].
+function M:number(name, low, high, default)
+  local v = self:key(name, "number", default)
+  if not (v >= low and v <= high) then
+    fail("key '" .. name .. "' is " .. string.format("%g", v) .. "; lagen takes "
+      .. string.format("%g", low) .. " to " .. string.format("%g", high))
+  end
+  return v + 0.0
+end
+
+function M:has(tensor)
+  return self.file_tensors[tensor] ~= nil
+end
+
+local function shape_text(ne)
+  local parts = {}
+  for i = 1, #ne do
+    parts[i] = tostring(ne[i])
+  end
+  return table.concat(parts, " x ")
+end
+
+-- The number of a weight tensor of exactly this shape (first dimension = row length).
+function M:weight(name, ...)
+  local want = { ... }
+  local t = self.file_tensors[name]
+  if t == nil then
+    fail("the model file has no tensor '" .. name .. "', which architecture '" .. self.arch .. "' requires")
+  end
+  local same = #want <= #t.ne
+  for i = 1, #t.ne do
+    same = same and t.ne[i] == (want[i] or 1)
+  end
+  if not same then
+    fail("tensor '" .. name .. "' is " .. shape_text(t.ne) .. "; its metadata asks for " .. shape_text(want))
+  end
+  if self.tensor_ids[name] == nil then
+    self.tensors[#self.tensors + 1] = { name = name, cols = want[1], rows = want[2] or 1, mats = want[3] or 1 }
+    self.tensor_ids[name] = #self.tensors - 1
+  end
+  return self.tensor_ids[name]
+end
+
+-- weight() for a tensor that a file may leave out: nil then.
+function M:optional(name, ...)
+  if self:has(name) then
+    return self:weight(name, ...)
+  end
+  return nil
+end
+
+-- Values of a tensor that configures the graph (rope_freqs): read by the generator.
+function M:numbers(name, n)
+  local t = self.file_tensors[name]
+  if t == nil then
+    return nil
+  end
+  if t.values == nil or #t.values ~= n then
+    fail("tensor '" .. name .. "' must hold " .. n .. " F32 numbers")
+  end
+  return t.values
+end
+
+-- ---- values and ops
+
+local function value(g, name, rows, width)
+  g.values[#g.values + 1] = { name = name, rows = rows, width = width, type = "f32" }
+  return #g.values - 1
+end
+
+local function node(g, op, operands, attrs)
+  g.nodes[#g.nodes + 1] = { op = op, layer = g.layer, operands = operands, attrs = attrs or {} }
+end
+
+local function read(role, id) return { role = role, value = id } end
+local function tensor(role, id) return { role = role, tensor = id } end
+
+function M:width(v) return self.values[v + 1].width end
+function M:rows(v) return self.values[v + 1].rows end
+
+-- What is kept between steps: dims multiply to its elements of `elem_bytes`.
+function M:state(name, dims, elem_bytes)
+  self.values[#self.values + 1] =
+    { name = name, rows = "state", width = 0, type = "state", dims = dims, elem_bytes = elem_bytes }
+  return #self.values - 1
+end
+
+function M:embed(w, n_embd)
+  local y = value(self, "x", "T", n_embd)
+  node(self, "embed", { tensor("w", w), read("y", y) })
+  return y
+end
+
+-- Angles of every row of the step: freq[] are radians per position for each pair.
+function M:rope_table(freq, mscale)
+  local y = value(self, "rope_table", "T", 2 * #freq)
+  node(self, "rope_table", { read("y", y) }, { freq = freq, mscale = mscale })
+  return y
+end
+
+function M:rms_norm(name, x, w, eps)
+  local y = value(self, name, self:rows(x), self:width(x))
+  node(self, "rms_norm", { read("x", x), tensor("w", w), read("y", y) }, { eps = eps })
+  return y
+end
+
+function M:linear(name, x, w, n, bias)
+  local y = value(self, name, self:rows(x), n)
+  local operands = { read("x", x), tensor("w", w) }
+  if bias then
+    operands[#operands + 1] = tensor("b", bias)
+  end
+  operands[#operands + 1] = read("y", y)
+  node(self, "linear", operands)
+  return y
+end
+
+-- a: { n_head, head_dim, n_rot, pairing = "norm" | "neox" }
+function M:rope(name, x, tab, a)
+  local y = value(self, name, self:rows(x), self:width(x))
+  node(self, "rope", { read("x", x), read("table", tab), read("y", y) }, a)
+  return y
+end
+
+-- Writes the rows' keys and values into their slots' caches.
+function M:kv_store(k, v, cache)
+  node(self, "kv_store", { read("k", k), read("v", v), read("k_cache", cache.k), read("v_cache", cache.v) },
+    { n_kv = cache.n_kv, head_dim = cache.head_dim, cap = cache.cap })
+end
+
+-- a: { n_head, scale, window }
+function M:attention(name, q, cache, a)
+  local y = value(self, name, self:rows(q), self:width(q))
+  node(self, "attention",
+    { read("q", q), read("k_cache", cache.k), read("v_cache", cache.v), read("y", y) },
+    { n_head = a.n_head, n_kv = cache.n_kv, head_dim = cache.head_dim, cap = cache.cap,
+      scale = a.scale, window = a.window })
+  return y
+end
+
+-- One layer's cache of `cap` positions per slot (a multiple of 256).
+function M:kv_cache(n_kv, head_dim, cap)
+  local dims = { self.options.slots, n_kv, cap, head_dim }
+  local name = "kv." .. self.layer
+  return { n_kv = n_kv, head_dim = head_dim, cap = cap,
+    k = self:state(name .. ".k", dims, 2), v = self:state(name .. ".v", dims, 2) }
+end
+
+function M:add(name, a, b)
+  local y = value(self, name, self:rows(a), self:width(a))
+  node(self, "add", { read("a", a), read("b", b), read("y", y) })
+  return y
+end
+
+function M:silu_mul(name, gate, up)
+  local y = value(self, name, self:rows(gate), self:width(gate))
+  node(self, "silu_mul", { read("gate", gate), read("up", up), read("y", y) })
+  return y
+end
+
+-- Only the rows whose logits are wanted.
+function M:take_rows(name, x)
+  local y = value(self, name, "L", self:width(x))
+  node(self, "take_rows", { read("x", x), read("y", y) })
+  return y
+end
+
+-- fields: { n_layers, n_embd, n_vocab, ctx_train, logits }
+function M:finish(fields)
+  fields.values = self.values
+  fields.tensors = self.tensors
+  fields.nodes = self.nodes
+  return fields
+end
+
+return M

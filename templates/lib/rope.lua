@@ -1,0 +1,77 @@
+-- rope.lua -- frequencies of rotary position embedding from a model's keys.
+--
+-- frequencies(g, p) returns freq (radians per position, one per pair) and the magnitude. p: { n_rot,
+-- base, factors (numbers or nil), type, factor, original_ctx, attn_factor, beta_fast, beta_slow }.
+-- Formulas: plain theta_i = base^(-2i/n_rot) / factors[i]; linear: theta / factor; YaRN (Peng et al.,
+-- arXiv 2309.00071): interpolation by a ramp between the pairs that turn beta_fast and beta_slow times in
+-- the original context, and magnitude (1 + 0.1 ln factor) * attn_factor.
+
+local M = {}
+
+local function clamp01(x)
+  return math.max(0.0, math.min(1.0, x))
+end
+
+-- The pair index (fractional) that turns `beta` times in the original context.
+local function pair_of_turns(p, beta)
+  return p.n_rot * math.log(p.original_ctx / (2 * math.pi * beta)) / (2 * math.log(p.base))
+end
+
+local function yarn_ramp(p)
+  local low = math.max(0.0, math.floor(pair_of_turns(p, p.beta_fast)) + 0.0)
+  local high = math.min(p.n_rot - 1.0, math.ceil(pair_of_turns(p, p.beta_slow)) + 0.0)
+  return function(i)
+    return 1.0 - clamp01((i - low) / math.max(0.001, high - low))
+  end
+end
+
+function M.frequencies(p)
+  local freq = {}
+  local ramp = p.type == "yarn" and yarn_ramp(p) or nil
+  for i = 0, p.n_rot // 2 - 1 do
+    local theta = p.base ^ (-2.0 * i / p.n_rot)
+    if p.factors then
+      local f = p.factors[i + 1]
+      if not (f > 0 and f < math.huge) then
+        fail("rotary frequency divisor " .. i .. " is " .. string.format("%g", f) .. "; it must be positive")
+      end
+      theta = theta / f
+    end
+    local scaled = theta / p.factor
+    if ramp then
+      scaled = scaled * (1.0 - ramp(i)) + theta * ramp(i)
+    end
+    freq[i + 1] = scaled
+  end
+  if p.type == "yarn" then
+    return freq, (1.0 + 0.1 * math.log(p.factor)) * p.attn_factor
+  end
+  return freq, p.attn_factor
+end
+
+-- Reads the standard keys (prefix "<arch>.") of builder g.
+function M.from_keys(g, prefix, n_rot, factors)
+  local kind = g:key(prefix .. "rope.scaling.type", "string", "linear")
+  if kind ~= "none" and kind ~= "linear" and kind ~= "yarn" then
+    fail("key '" .. prefix .. "rope.scaling.type' is '" .. kind .. "'; lagen knows none, linear, yarn")
+  end
+  local old = g:number(prefix .. "rope.scale_linear", 0, 1e9, 1.0)
+  local factor = g:number(prefix .. "rope.scaling.factor", 0, 1e9, old)
+  if kind == "none" or factor == 0 then
+    factor = 1.0
+  end
+  local ctx = g:int(prefix .. "context_length", 1, 1 << 30)
+  return M.frequencies({
+    n_rot = n_rot,
+    base = g:number(prefix .. "rope.freq_base", 1, 1e12, 10000.0),
+    factors = factors,
+    type = kind,
+    factor = factor,
+    original_ctx = g:int(prefix .. "rope.scaling.original_context_length", 1, 1 << 30, ctx),
+    attn_factor = g:number(prefix .. "rope.scaling.attn_factor", 0, 1e6, 1.0),
+    beta_fast = g:number(prefix .. "rope.scaling.yarn_beta_fast", 0, 1e6, 32.0),
+    beta_slow = g:number(prefix .. "rope.scaling.yarn_beta_slow", 0, 1e6, 1.0),
+  })
+end
+
+return M
