@@ -75,7 +75,7 @@ local function build(input)
   local g = graph.new(input)
   g.arch = "llama"
   local d = dims(g)
-  local vocab = g.file_tensors["token_embd.weight"] and g.file_tensors["token_embd.weight"].ne[2] or 0
+  local vocab = g:rows_of("token_embd.weight")
   local embd = g:weight("token_embd.weight", d.embd, vocab)
   local freq, mscale = rope.from_keys(g, "llama.", d.n_rot, g:numbers("rope_freqs.weight", d.n_rot // 2))
   local cap = round_up(g.options.ctx, 256)

@@ -6,28 +6,14 @@
 -- plain table that the generator turns into its graph. All sizes are integers; shapes are checked
 -- here against the file, with the tensor's name in the message, and again by the generator's verifier.
 
-local M = {}
-M.__index = M
-
-function M.new(input)
-  return setmetatable({
-    meta = input.meta,
-    file_tensors = input.tensors,
-    options = input.options,
-    values = {},
-    tensors = {},
-    tensor_ids = {},
-    nodes = {},
-    layer = -1,
-  }, M)
-end
+local M = {} -- the builder's methods
 
 -- ---- what the file says
 
 -- The key's value; `default` if absent (no default: the key is required). kind: "int", "number",
 -- "bool" or "string".
 function M:key(name, kind, default)
-  local v = self.meta[name]
+  local v = get(self.meta, name)
   if v == nil then
     if default == nil then
       fail("the model file has no key '" .. name .. "', which its architecture requires")
@@ -63,7 +49,7 @@ function M:number(name, low, high, default)
 end
 
 function M:has(tensor)
-  return self.file_tensors[tensor] ~= nil
+  return has(self.file_tensors, tensor)
 end
 
 local function shape_text(ne)
@@ -71,13 +57,13 @@ local function shape_text(ne)
   for i = 1, #ne do
     parts[i] = tostring(ne[i])
   end
-  return table.concat(parts, " x ")
+  return join(parts, " x ")
 end
 
 -- The number of a weight tensor of exactly this shape (first dimension = row length).
 function M:weight(name, ...)
   local want = { ... }
-  local t = self.file_tensors[name]
+  local t = get(self.file_tensors, name)
   if t == nil then
     fail("the model file has no tensor '" .. name .. "', which architecture '" .. self.arch .. "' requires")
   end
@@ -95,6 +81,15 @@ function M:weight(name, ...)
   return self.tensor_ids[name]
 end
 
+-- The number of rows of a matrix in the file.
+function M:rows_of(name)
+  local t = get(self.file_tensors, name)
+  if t == nil or #t.ne ~= 2 then
+    fail("the model file has no matrix '" .. name .. "', which architecture '" .. self.arch .. "' requires")
+  end
+  return t.ne[2]
+end
+
 -- weight() for a tensor that a file may leave out: nil then.
 function M:optional(name, ...)
   if self:has(name) then
@@ -105,11 +100,11 @@ end
 
 -- Values of a tensor that configures the graph (rope_freqs): read by the generator.
 function M:numbers(name, n)
-  local t = self.file_tensors[name]
+  local t = get(self.file_tensors, name)
   if t == nil then
     return nil
   end
-  if t.values == nil or #t.values ~= n then
+  if not has(t, "values") or #t.values ~= n then
     fail("tensor '" .. name .. "' must hold " .. n .. " F32 numbers")
   end
   return t.values
@@ -227,4 +222,21 @@ function M:finish(fields)
   return fields
 end
 
-return M
+local function new(input)
+  local g = {
+    meta = input.meta,
+    file_tensors = input.tensors,
+    options = input.options,
+    values = {},
+    tensors = {},
+    tensor_ids = {},
+    nodes = {},
+    layer = -1,
+  }
+  for name, method in sorted_pairs(M) do
+    g[name] = method
+  end
+  return g
+end
+
+return { new = new }

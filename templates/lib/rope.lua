@@ -6,6 +6,7 @@
 -- arXiv 2309.00071): interpolation by a ramp between the pairs that turn beta_fast and beta_slow times in
 -- the original context, and magnitude (1 + 0.1 ln factor) * attn_factor.
 
+local real = import("lib/real.lua")
 local M = {}
 
 local function clamp01(x)
@@ -14,7 +15,7 @@ end
 
 -- The pair index (fractional) that turns `beta` times in the original context.
 local function pair_of_turns(p, beta)
-  return p.n_rot * math.log(p.original_ctx / (2 * math.pi * beta)) / (2 * math.log(p.base))
+  return p.n_rot * real.log(p.original_ctx / (2 * real.pi * beta)) / (2 * real.log(p.base))
 end
 
 local function yarn_ramp(p)
@@ -29,7 +30,7 @@ function M.frequencies(p)
   local freq = {}
   local ramp = p.type == "yarn" and yarn_ramp(p) or nil
   for i = 0, p.n_rot // 2 - 1 do
-    local theta = p.base ^ (-2.0 * i / p.n_rot)
+    local theta = real.pow(p.base, -2.0 * i / p.n_rot)
     if p.factors then
       local f = p.factors[i + 1]
       if not (f > 0 and f < math.huge) then
@@ -44,7 +45,7 @@ function M.frequencies(p)
     freq[i + 1] = scaled
   end
   if p.type == "yarn" then
-    return freq, (1.0 + 0.1 * math.log(p.factor)) * p.attn_factor
+    return freq, (1.0 + 0.1 * real.log(p.factor)) * p.attn_factor
   end
   return freq, p.attn_factor
 end

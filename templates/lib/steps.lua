@@ -32,7 +32,7 @@ local function signature(launches)
       parts[#parts + 1] = a.param .. "@" .. a.arena
     end
   end
-  return table.concat(parts, ";")
+  return join(parts, ";")
 end
 
 -- The arguments of a class whose offsets are not the same in all its layers, with unique names.

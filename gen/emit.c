@@ -1,0 +1,296 @@
+/* emit.c -- see emit.h. Renders into a list of files first; writes when all of them exist. POSIX (opendir). */
+#define _POSIX_C_SOURCE 200809L
+#include "emit.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "emit_parts.h"
+#include "emit_value.h"
+#include "plan_json.h"
+#include "value_text.h"
+
+enum { FILES_MAX = 4096, FILE_BYTES_MAX = 64 << 20 };
+
+bool lg_emit_add(lg_emitter *e, const char *path, const void *data, size_t n_bytes, lb_err *err) {
+    if (e->n_files == FILES_MAX) {
+        return lb_err_set(err, LB_LIMIT, "%s: more than %d emitted files", path, FILES_MAX);
+    }
+    const char *name = lb_strndup(e->arena, path, strlen(path), err);
+    if (name == NULL) {
+        return false;
+    }
+    e->files[e->n_files++] = (lg_emit_file){name, data, n_bytes};
+    return true;
+}
+
+/* Renders one template into one file. */
+static bool render(lg_emitter *e, const char *template, const lg_value *params, const char *path, lb_err *err) {
+    lb_text text;
+    lb_text_init(&text, e->arena);
+    return lg_host_render(e->host, template, params, &text, err) && lb_text_done(&text, err) &&
+           lg_emit_add(e, path, text.data, text.n_bytes, err);
+}
+
+/* A file of lagen's own folder, copied as it is. */
+static bool copy_in(lg_emitter *e, const char *from, const char *to, lb_err *err) {
+    char *data = NULL;
+    size_t n = 0;
+    const char *path = lb_format(e->arena, err, "%s/%s", e->o->root, from);
+    return path != NULL && lb_read_file(path, FILE_BYTES_MAX, e->arena, &data, &n, err) &&
+           lg_emit_add(e, to, data, n, err);
+}
+
+/* ---- kernels */
+
+static const lg_value *kernel_params(lg_emitter *e, const lg_kernel *k, const lg_value *all, lb_err *err) {
+    lg_builder b;
+    lg_build_init(&b, e->arena);
+    lg_value *v = lg_build_map(&b);
+    lg_build_set_string(&b, v, "file", lb_format(e->arena, err, "kernel/%s.%s.lua", k->family, lg_hw_language(e->plan->hw)));
+    lg_build_set(&b, v, "descriptor", k->descriptor);
+    lg_build_set(&b, v, "op", k->op);
+    lg_build_set(&b, v, "limits", lg_value_find(all, "limits"));
+    lg_build_set(&b, v, "arch_row", lg_value_find(all, "arch_row"));
+    return lg_build_done(&b, err) ? v : NULL;
+}
+
+static bool render_kernels(lg_emitter *e, const lg_value *all, lb_err *err) {
+    for (uint32_t i = 0; i < e->plan->n_kernels; i++) {
+        const lg_kernel *k = &e->plan->kernels[i];
+        const lg_value *params = kernel_params(e, k, all, err);
+        const char *path = lb_format(e->arena, err, "src/%s.c", k->name);
+        if (params == NULL || path == NULL || !render(e, "program/kernel.c.lua", params, path, err)) {
+            return lb_err_prefix(err, "kernel '%s'", k->name);
+        }
+    }
+    return true;
+}
+
+static int by_name(const void *a, const void *b) {
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* The headers of templates/lib, sorted: what kernel text includes. */
+static bool copy_headers(lg_emitter *e, lb_err *err) {
+    const char *dir = lb_format(e->arena, err, "%s/templates/lib", e->o->root);
+    DIR *d = dir == NULL ? NULL : opendir(dir);
+    if (d == NULL) {
+        return dir != NULL && lb_err_set(err, LB_IO, "%s: %s", dir, strerror(errno));
+    }
+    const char *names[64];
+    size_t n = 0;
+    bool ok = true;
+    for (struct dirent *f = readdir(d); ok && f != NULL; f = readdir(d)) {
+        size_t len = strlen(f->d_name);
+        if (len > 2 && strcmp(f->d_name + len - 2, ".h") == 0 && n < 64) {
+            names[n] = lb_strndup(e->arena, f->d_name, len, err);
+            ok = names[n++] != NULL;
+        }
+    }
+    closedir(d);
+    qsort(names, n, sizeof *names, by_name);
+    for (size_t i = 0; ok && i < n; i++) {
+        const char *from = lb_format(e->arena, err, "templates/lib/%s", names[i]);
+        const char *to = lb_format(e->arena, err, "src/lib/%s", names[i]);
+        ok = from != NULL && to != NULL && copy_in(e, from, to, err);
+    }
+    return ok;
+}
+
+/* ---- the runtime's sources */
+
+/* Copies the files of runtime/files.list that belong to every program or to the CLI, and lists the .c ones. */
+static bool copy_runtime(lg_emitter *e, lg_builder *b, lg_value *sources, lb_err *err) {
+    char *list = NULL;
+    size_t n = 0;
+    const char *path = lb_format(e->arena, err, "%s/runtime/files.list", e->o->root);
+    if (path == NULL || !lb_read_file(path, 1 << 20, e->arena, &list, &n, err)) {
+        return false;
+    }
+    for (char *line = strtok(list, "\n"); line != NULL; line = strtok(NULL, "\n")) {
+        char *space = strchr(line, ' ');
+        if (line[0] == '#' || space == NULL) {
+            continue;
+        }
+        *space = '\0';
+        if (strcmp(line, "base") != 0 && strcmp(line, "cli") != 0) {
+            continue;
+        }
+        const char *name = lb_format(e->arena, err, "runtime/%s", space + 1);
+        if (name == NULL || !copy_in(e, name, name, err)) {
+            return false;
+        }
+        size_t len = strlen(name);
+        if (strcmp(name + len - 2, ".c") == 0) {
+            lg_build_push(b, sources, lg_build_bytes(b, name, len - 2));
+        }
+    }
+    return true;
+}
+
+/* ---- the rest */
+
+/* `all` and more keys. */
+static lg_value *with_keys(lg_builder *b, const lg_value *all) {
+    lg_value *v = lg_build_map(b);
+    for (size_t i = 0; i < lg_value_count(all); i++) {
+        const lg_value_entry *entry = &all->u.map.entries[i];
+        lg_build_set_n(b, v, entry->key->u.string.bytes, entry->key->u.string.n_bytes, entry->value);
+    }
+    return v;
+}
+
+static bool add_json(lg_emitter *e, const lg_proof *proof, lb_err *err) {
+    lb_text launches;
+    lb_text memory;
+    lb_text_init(&launches, e->arena);
+    lb_text_init(&memory, e->arena);
+    return lg_launches_json(e->plan, proof, e->arena, &launches, err) && lb_text_done(&launches, err) &&
+           lg_emit_add(e, "launches.json", launches.data, launches.n_bytes, err) &&
+           lg_memory_json(e->plan, e->arena, &memory, err) && lb_text_done(&memory, err) &&
+           lg_emit_add(e, "memory.json", memory.data, memory.n_bytes, err);
+}
+
+/* What `info` prints and the manifest begins with: the same tree, without the files' digests. */
+static bool info_lines(lg_emitter *e, const lg_value *info, lg_builder *b, lg_value *lines, lb_err *err) {
+    lb_text t;
+    lb_text_init(&t, e->arena);
+    if (!lg_value_to_json(info, &t, err) || !lb_text_done(&t, err)) {
+        return false;
+    }
+    for (char *p = t.data; *p != '\0';) {
+        size_t n = strcspn(p, "\n");
+        lg_build_push(b, lines, lg_build_bytes(b, p, n));
+        p += n + (p[n] == '\n');
+    }
+    return true;
+}
+
+/* manifest.json: the info tree, and every emitted file with its SHA-256. */
+static bool add_manifest(lg_emitter *e, const lg_value *info, lb_err *err) {
+    lg_builder b;
+    lb_text t;
+    lg_build_init(&b, e->arena);
+    lb_text_init(&t, e->arena);
+    lg_value *root = with_keys(&b, info);
+    lg_value *list = lg_build_array(&b);
+    for (uint32_t i = 0; i < e->n_files; i++) {
+        uint8_t digest[LB_DIGEST_BYTES];
+        char hex[LB_DIGEST_HEX_BYTES];
+        if (!lb_sha256(e->files[i].data, e->files[i].n_bytes, digest, err)) {
+            return false;
+        }
+        lb_digest_hex(digest, hex);
+        lg_value *f = lg_build_map(&b);
+        lg_build_set_string(&b, f, "path", e->files[i].path);
+        lg_build_set_uint(&b, f, "bytes", e->files[i].n_bytes);
+        lg_build_set_string(&b, f, "sha256", hex);
+        lg_build_push(&b, list, f);
+    }
+    lg_build_set(&b, root, "emitted", list);
+    return lg_build_done(&b, err) && lg_value_to_json(root, &t, err) && lb_text_done(&t, err) &&
+           lg_emit_add(e, "manifest.json", t.data, t.n_bytes, err);
+}
+
+/* The sources in src/ that the emitted build compiles, in the order they were made. */
+static const lg_value *own_sources(lg_emitter *e, lg_builder *b) {
+    lg_value *list = lg_build_array(b);
+    for (uint32_t i = 0; i < e->n_files; i++) {
+        const char *p = e->files[i].path;
+        size_t n = strlen(p);
+        if (strncmp(p, "src/", 4) == 0 && strcmp(p + n - 2, ".c") == 0) {
+            lg_build_push(b, list, lg_build_bytes(b, p, n - 2));
+        }
+    }
+    return list;
+}
+
+static bool render_program(lg_emitter *e, const lg_proof *proof, lb_err *err) {
+    const lg_value *all = NULL;
+    const lg_value *info = NULL;
+    lg_builder b;
+    lg_build_init(&b, e->arena);
+    lg_value *lines = lg_build_array(&b);
+    lg_value *sources = lg_build_array(&b);
+    if (!lg_emit_params(e->plan, e->o, e->arena, &all, err) || !lg_emit_info(e, all, &info, err) ||
+        !info_lines(e, info, &b, lines, err) || !render(e, "program/kernels.h.lua", all, "src/kernels.h", err) ||
+        !render(e, "program/step.c.lua", all, "src/step.c", err) || !render_kernels(e, all, err) ||
+        !lg_emit_text_parts(e, all, err)) {
+        return false;
+    }
+    lg_value *model = with_keys(&b, all);
+    lg_build_set(&b, model, "info_lines", lines);
+    lg_build_set_bool(&b, model, "has_tokenizer", e->has_tokenizer);
+    lg_build_set_bool(&b, model, "has_chat", e->has_chat);
+    if (!lg_build_done(&b, err) || !render(e, "program/selftest.c.lua", all, "src/selftest.c", err) ||
+        !render(e, "program/model.c.lua", model, "src/model.c", err) || !copy_headers(e, err) ||
+        !copy_runtime(e, &b, sources, err)) {
+        return false;
+    }
+    lg_value *build = with_keys(&b, all);
+    lg_build_set(&b, build, "own_sources", own_sources(e, &b));
+    lg_build_set(&b, build, "runtime_sources", sources);
+    return lg_build_done(&b, err) && render(e, "program/build.ninja.lua", build, "build.ninja", err) &&
+           add_json(e, proof, err) && add_manifest(e, info, err);
+}
+
+static bool write_files(const lg_emitter *e, lg_emit_result *result, lb_err *err) {
+    *result = (lg_emit_result){.n_files = e->n_files};
+    for (uint32_t i = 0; i < e->n_files; i++) {
+        const char *path = lb_format(e->arena, err, "%s/%s", e->o->out, e->files[i].path);
+        char *dir = path == NULL ? NULL : lb_strndup(e->arena, path, (uint64_t)(strrchr(path, '/') - path), err);
+        bool changed = false;
+        if (dir == NULL || !lb_make_dirs(dir, err) ||
+            !lb_write_file(path, e->files[i].data, e->files[i].n_bytes, true, &changed, err)) {
+            return false;
+        }
+        result->n_changed += changed;
+    }
+    return true;
+}
+
+bool lg_emit(const lg_plan *plan, const lg_proof *proof, lg_host *host, const lg_emit_options *o, lb_arena *arena,
+             lg_emit_result *result, lb_err *err) {
+    lg_emitter e = {.plan = plan, .host = host, .o = o, .arena = arena};
+    e.files = lb_alloc_n(arena, FILES_MAX, sizeof *e.files, err);
+    return e.files != NULL && render_program(&e, proof, err) && write_files(&e, result, err);
+}
+
+/* "m-00001-of-00003" -> "m" */
+static size_t without_split_suffix(const char *name, size_t n) {
+    const char *digits = "0123456789";
+    if (n > 15 && strncmp(name + n - 15, "-", 1) == 0 && strspn(name + n - 14, digits) == 5 &&
+        strncmp(name + n - 9, "-of-", 4) == 0 && strspn(name + n - 5, digits) >= 5) {
+        return n - 15;
+    }
+    return n;
+}
+
+bool lg_model_name(const char *path, lb_arena *arena, const char **out, lb_err *err) {
+    const char *slash = strrchr(path, '/');
+    const char *base = slash == NULL ? path : slash + 1;
+    size_t n = strlen(base);
+    if (n > 5 && strcmp(base + n - 5, ".gguf") == 0) {
+        n -= 5;
+    }
+    n = without_split_suffix(base, n);
+    char *name = lb_strndup(arena, base, n, err);
+    if (name == NULL || n == 0 || n > 200) {
+        return name != NULL && lb_err_set(err, LB_BAD_VALUE, "'%s' gives no usable model name (1 to 200 characters)", path);
+    }
+    for (char *p = name; *p != '\0'; p++) {
+        bool plain = (*p >= 'a' && *p <= 'z') || (*p >= 'A' && *p <= 'Z') || (*p >= '0' && *p <= '9') || *p == '.' ||
+                     *p == '_' || *p == '-';
+        *p = plain ? *p : '-';
+    }
+    if (name[0] == '.') {
+        name[0] = '_';
+    }
+    *out = name;
+    return true;
+}

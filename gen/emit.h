@@ -1,0 +1,33 @@
+/* emit.h -- steps 10 and 11: the program's text, rendered from templates and written where it changed.
+ *
+ * The folder stands alone afterwards: emitted sources in src/, a copy of the runtime in runtime/, build.ninja,
+ * launches.json, memory.json, manifest.json. Same inputs, same bytes: no dates, no paths, fixed order. Everything
+ * is rendered before the first file is written. */
+#ifndef LG_EMIT_H
+#define LG_EMIT_H
+
+#include "base/digest.h"
+#include "prove.h"
+
+typedef struct lg_emit_options {
+    const char *root;  /* lagen's own folder, with templates/ and runtime/ */
+    const char *out;   /* folder of the program; made if absent */
+    const char *name;  /* model name, [A-Za-z0-9._-] */
+    const lg_gguf *file;
+    bool weights_linked;
+    const char *image_digest; /* hex, of the packed image; NULL if linked */
+    const char *kv;
+    const char *compiler; /* identity of the C compiler, one line */
+} lg_emit_options;
+
+typedef struct lg_emit_result {
+    uint32_t n_files, n_changed;
+} lg_emit_result;
+
+bool lg_emit(const lg_plan *plan, const lg_proof *proof, lg_host *host, const lg_emit_options *o, lb_arena *arena,
+             lg_emit_result *result, lb_err *err);
+
+/* The model's name from its path: base name without .gguf and split suffix, every other character as '-'. */
+bool lg_model_name(const char *path, lb_arena *arena, const char **out, lb_err *err);
+
+#endif

@@ -1,0 +1,32 @@
+/* emit_parts.h -- what the emitter's files share; private to them. */
+#ifndef LG_EMIT_PARTS_H
+#define LG_EMIT_PARTS_H
+
+#include "emit.h"
+
+typedef struct lg_emit_file {
+    const char *path; /* relative to the program's folder */
+    const void *data;
+    size_t n_bytes;
+} lg_emit_file;
+
+typedef struct lg_emitter {
+    const lg_plan *plan;
+    lg_host *host;
+    const lg_emit_options *o;
+    lb_arena *arena;
+    lg_emit_file *files;
+    uint32_t n_files;
+    bool has_tokenizer, has_chat;
+} lg_emitter;
+
+/* Adds a file to be written; `data` must live in the arena or longer. */
+bool lg_emit_add(lg_emitter *e, const char *path, const void *data, size_t n_bytes, lb_err *err);
+
+/* emit_info.c: the tree that `info --json` prints: model, target, options, sizes, compiler. */
+bool lg_emit_info(lg_emitter *e, const lg_value *all, const lg_value **out, lb_err *err);
+
+/* emit_text.c: the tokenizer and the chat template as C, where the model file has them. */
+bool lg_emit_text_parts(lg_emitter *e, const lg_value *all, lb_err *err);
+
+#endif

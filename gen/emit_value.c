@@ -1,0 +1,269 @@
+/* emit_value.c -- see emit_value.h. */
+#include "emit_value.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/num.h"
+
+static const char *const ARENAS[] = {"weights", "kv", "scratch", "io"};
+
+typedef struct maker {
+    const lg_plan *plan;
+    const lg_emit_options *o;
+    lg_builder b;
+    lb_arena *arena;
+} maker;
+
+/* ---- kernels and launches */
+
+static void grid_text(maker *m, const lg_kernel *k, lg_value *out) {
+    lb_text human;
+    lb_text c;
+    lb_text_init(&human, m->arena);
+    lb_text_init(&c, m->arena);
+    bool uses_T = false;
+    bool uses_L = false;
+    for (int d = 0; d < 3; d++) {
+        lb_text_add(&human, d == 0 ? "" : " x ");
+        lg_expr_text(k->grid[d], &human);
+        lb_text_add(&c, d == 0 ? "" : " * ");
+        lb_text_add(&c, "(");
+        lg_expr_c(k->grid[d], &c);
+        lb_text_add(&c, ")");
+        uses_T = uses_T || lg_expr_uses(k->grid[d], "T");
+        uses_L = uses_L || lg_expr_uses(k->grid[d], "L");
+    }
+    lb_err why = {0};
+    if (!lb_text_done(&human, &why) || !lb_text_done(&c, &why)) {
+        lg_build_fail(&m->b, &why);
+        return;
+    }
+    lg_build_set_string(&m->b, out, "grid_text", human.data);
+    lg_build_set_string(&m->b, out, "grid_c", c.data);
+    lg_build_set_bool(&m->b, out, "uses_T", uses_T);
+    lg_build_set_bool(&m->b, out, "uses_L", uses_L);
+}
+
+static const lg_value *kernels(maker *m) {
+    lg_value *list = lg_build_array(&m->b);
+    for (uint32_t i = 0; i < m->plan->n_kernels; i++) {
+        const lg_kernel *k = &m->plan->kernels[i];
+        lg_value *v = lg_build_map(&m->b);
+        lg_build_set_string(&m->b, v, "name", k->name);
+        lg_build_set_string(&m->b, v, "family", k->family);
+        grid_text(m, k, v);
+        lg_build_set(&m->b, v, "params", lg_value_find(k->descriptor, "params"));
+        lg_build_set(&m->b, v, "op", k->op);
+        lg_build_push(&m->b, list, v);
+    }
+    return list;
+}
+
+/* A C identifier for an argument: the tensor's name without its layer, or the value's. */
+static const char *identifier(maker *m, const char *name) {
+    if (strncmp(name, "blk.", 4) == 0 || strncmp(name, "kv.", 3) == 0) {
+        const char *p = strchr(name, '.') + 1;
+        const char *rest = strchr(p, '.');
+        name = rest != NULL && name[0] == 'b' ? rest + 1 : name;
+        if (rest != NULL && name[0] == 'k' && name[1] == 'v') {
+            name = strcmp(rest, ".k") == 0 ? "k_cache" : "v_cache";
+        }
+    }
+    char *s = lb_strndup(m->arena, name, strlen(name), &m->b.err);
+    if (s == NULL) {
+        m->b.failed = true;
+        return "";
+    }
+    for (char *p = s; *p != '\0'; p++) {
+        bool plain = (*p >= 'a' && *p <= 'z') || (*p >= 'A' && *p <= 'Z') || (*p >= '0' && *p <= '9');
+        *p = plain ? *p : '_';
+    }
+    return s;
+}
+
+static const lg_value *argument(maker *m, const lg_kernel *k, uint32_t param, const lg_goperand *arg) {
+    const lg_graph *g = m->plan->graph;
+    bool tensor = arg->access == LG_TENSOR;
+    lg_arena_kind arena = tensor ? LG_ARENA_WEIGHTS : m->plan->places[arg->id].arena;
+    uint64_t offset = tensor ? m->plan->weights[arg->id].offset : m->plan->places[arg->id].offset;
+    lg_value *v = lg_build_map(&m->b);
+    lg_build_set_string(&m->b, v, "param", k->params[param].name);
+    lg_build_set_string(&m->b, v, "ctype", k->params[param].ctype);
+    lg_build_set_string(&m->b, v, "arena", ARENAS[arena]);
+    lg_build_set_uint(&m->b, v, "offset", offset);
+    lg_build_set_string(&m->b, v, "what", identifier(m, tensor ? g->tensors[arg->id].name : g->values[arg->id].name));
+    return v;
+}
+
+static const lg_value *launches(maker *m) {
+    lg_value *list = lg_build_array(&m->b);
+    for (uint32_t i = 0; i < m->plan->n_launches; i++) {
+        const lg_launch *l = &m->plan->launches[i];
+        const lg_kernel *k = &m->plan->kernels[l->kernel];
+        lg_value *v = lg_build_map(&m->b);
+        lg_value *args = lg_build_array(&m->b);
+        for (uint32_t a = 0; a < k->n_params; a++) {
+            if (l->args[a] != NULL) {
+                lg_build_push(&m->b, args, argument(m, k, a, l->args[a]));
+            }
+        }
+        lg_build_set_string(&m->b, v, "kernel", k->name);
+        lg_build_set_int(&m->b, v, "layer", l->layer);
+        lg_build_set_string(&m->b, v, "label", l->label);
+        lg_build_set(&m->b, v, "args", args);
+        lg_build_push(&m->b, list, v);
+    }
+    return list;
+}
+
+/* ---- weights */
+
+static const lg_value *layouts(maker *m) {
+    lg_value *list = lg_build_array(&m->b);
+    const lb_layout *seen[LG_QTYPE_LIMIT] = {0};
+    for (uint32_t i = 0; i < m->plan->graph->n_tensors; i++) {
+        const lb_layout *l = m->plan->weights[i].layout;
+        lg_qtype type = m->plan->graph->tensors[i].file->type;
+        if (l == NULL || seen[type] != NULL) {
+            continue;
+        }
+        seen[type] = l;
+        lg_value *v = lg_build_map(&m->b);
+        lg_value *planes = lg_build_array(&m->b);
+        for (uint32_t p = 0; p < l->n_planes; p++) {
+            lg_value *plane = lg_build_map(&m->b);
+            lg_build_set_uint(&m->b, plane, "src_offset", l->planes[p].src_offset);
+            lg_build_set_uint(&m->b, plane, "n_bytes", l->planes[p].n_bytes);
+            lg_build_set_uint(&m->b, plane, "word_bytes", l->planes[p].word_bytes);
+            lg_build_set_uint(&m->b, plane, "half_scale", l->planes[p].half_scale);
+            lg_build_push(&m->b, planes, plane);
+        }
+        lg_build_set_string(&m->b, v, "type", l->type);
+        lg_build_set_uint(&m->b, v, "qblock_elems", l->qblock_elems);
+        lg_build_set_uint(&m->b, v, "qblock_bytes", l->qblock_bytes);
+        lg_build_set(&m->b, v, "planes", planes);
+        lg_build_push(&m->b, list, v);
+    }
+    return list;
+}
+
+/* Linked weights come from file 0, 1, ... of the model; a packed image is file 0 and sources are informative. */
+static const lg_value *weights(maker *m) {
+    lg_value *list = lg_build_array(&m->b);
+    for (uint32_t i = 0; i < m->plan->graph->n_tensors; i++) {
+        const lg_gtensor *t = &m->plan->graph->tensors[i];
+        const lg_weight *w = &m->plan->weights[i];
+        lg_value *v = lg_build_map(&m->b);
+        lg_build_set_string(&m->b, v, "name", t->name);
+        lg_build_set(&m->b, v, "layout", w->layout == NULL ? lg_build_bool(&m->b, false)
+                                                           : lg_build_string(&m->b, w->layout->type));
+        lg_build_set_uint(&m->b, v, "n_rows", t->n_rows);
+        lg_build_set_uint(&m->b, v, "n_cols", t->n_cols);
+        lg_build_set_uint(&m->b, v, "n_mats", t->n_mats);
+        lg_build_set_uint(&m->b, v, "offset", w->offset);
+        lg_build_set_uint(&m->b, v, "bytes", w->bytes);
+        lg_build_set_uint(&m->b, v, "file", m->o->weights_linked ? t->file->file_index : 0);
+        lg_build_set_uint(&m->b, v, "file_offset", t->file->offset);
+        lg_build_set_uint(&m->b, v, "file_bytes", t->file->n_bytes);
+        lg_build_push(&m->b, list, v);
+    }
+    return list;
+}
+
+static void push_file(maker *m, lg_value *list, const char *name, uint64_t n_bytes, const char *digest) {
+    lg_value *v = lg_build_map(&m->b);
+    lg_build_set_string(&m->b, v, "name", name);
+    lg_build_set_uint(&m->b, v, "n_bytes", n_bytes);
+    lg_build_set(&m->b, v, "sha256", digest == NULL ? lg_build_bool(&m->b, false) : lg_build_string(&m->b, digest));
+    lg_build_push(&m->b, list, v);
+}
+
+static const lg_value *files(maker *m) {
+    lg_value *list = lg_build_array(&m->b);
+    if (!m->o->weights_linked) {
+        push_file(m, list, "weights.bin", m->plan->arena_bytes[LG_ARENA_WEIGHTS], m->o->image_digest);
+        return list;
+    }
+    for (uint32_t i = 0; i < lg_gguf_n_files(m->o->file); i++) {
+        const lg_gguf_file *f = lg_gguf_file_at(m->o->file, i);
+        push_file(m, list, f->path, f->n_bytes, NULL);
+    }
+    return list;
+}
+
+/* ---- numbers */
+
+static uint64_t n_params(const lg_graph *g) {
+    uint64_t n = 0;
+    for (uint32_t i = 0; i < g->n_tensors; i++) {
+        n += g->tensors[i].file->n_elems;
+    }
+    return n;
+}
+
+static const lg_value *dims(maker *m) {
+    const lg_graph *g = m->plan->graph;
+    lg_value *v = lg_build_map(&m->b);
+    lg_build_set_uint(&m->b, v, "n_vocab", g->n_vocab);
+    lg_build_set_uint(&m->b, v, "n_embd", g->n_embd);
+    lg_build_set_uint(&m->b, v, "n_layers", g->n_layers);
+    lg_build_set_uint(&m->b, v, "n_params", n_params(g));
+    return v;
+}
+
+static const lg_value *limits(maker *m) {
+    const lg_limits *l = &m->plan->limits;
+    lg_value *v = lg_build_map(&m->b);
+    lg_build_set_uint(&m->b, v, "ctx", l->ctx);
+    lg_build_set_uint(&m->b, v, "slots", l->slots);
+    lg_build_set_uint(&m->b, v, "chunk", l->chunk);
+    lg_build_set_uint(&m->b, v, "t_max", l->t_max);
+    lg_build_set_uint(&m->b, v, "logit_rows_max", l->logit_rows_max);
+    return v;
+}
+
+static const lg_value *arenas(maker *m) {
+    lg_value *v = lg_build_map(&m->b);
+    for (int i = 0; i < LG_N_ARENAS; i++) {
+        lg_build_set_uint(&m->b, v, ARENAS[i], m->plan->arena_bytes[i]);
+    }
+    return v;
+}
+
+/* Sampler defaults where neither recipe nor model file names any: those of facts in docs/sampling.md. */
+static const lg_value *sampling(maker *m) {
+    lg_value *v = lg_build_map(&m->b);
+    lg_build_set_double(&m->b, v, "temperature", 0.8);
+    lg_build_set_double(&m->b, v, "top_p", 0.95);
+    lg_build_set_double(&m->b, v, "min_p", 0.05);
+    lg_build_set_double(&m->b, v, "repeat_penalty", 1.0);
+    lg_build_set_double(&m->b, v, "frequency_penalty", 0.0);
+    lg_build_set_double(&m->b, v, "presence_penalty", 0.0);
+    lg_build_set_int(&m->b, v, "top_k", 40);
+    lg_build_set_int(&m->b, v, "repeat_last_n", 64);
+    return v;
+}
+
+bool lg_emit_params(const lg_plan *plan, const lg_emit_options *o, lb_arena *arena, const lg_value **out, lb_err *err) {
+    maker m = {.plan = plan, .o = o, .arena = arena};
+    lg_build_init(&m.b, arena);
+    lg_value *root = lg_build_map(&m.b);
+    lg_build_set_string(&m.b, root, "model", o->name);
+    lg_build_set_string(&m.b, root, "arch_row", lg_hw_name(plan->hw));
+    lg_build_set_string(&m.b, root, "kv", o->kv);
+    lg_build_set_bool(&m.b, root, "weights_linked", o->weights_linked);
+    lg_build_set(&m.b, root, "target", lg_hw_value(plan->hw, &m.b));
+    lg_build_set(&m.b, root, "dims", dims(&m));
+    lg_build_set(&m.b, root, "limits", limits(&m));
+    lg_build_set(&m.b, root, "arenas", arenas(&m));
+    lg_build_set_uint(&m.b, root, "logits_offset", plan->places[plan->graph->logits].offset);
+    lg_build_set(&m.b, root, "sampling", sampling(&m));
+    lg_build_set(&m.b, root, "kernels", kernels(&m));
+    lg_build_set(&m.b, root, "launches", launches(&m));
+    lg_build_set(&m.b, root, "layouts", layouts(&m));
+    lg_build_set(&m.b, root, "weights", weights(&m));
+    lg_build_set(&m.b, root, "files", files(&m));
+    *out = root;
+    return lg_build_done(&m.b, err);
+}

@@ -1,0 +1,129 @@
+/* main.c -- lagen's command line: finds its own folder, runs one command, prints its result or one line of error.
+ *
+ * Exit status: 0 done, 1 refused, 2 usage, 3 artifact damaged (contracts, "The rest"). Ctrl-C stops long work;
+ * nothing half-written keeps its final name. */
+#define _POSIX_C_SOURCE 200809L
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/arena.h"
+#include "command.h"
+
+enum { ARENA_LIMIT_BYTES = 1 << 30, ROOT_BYTES = 4096 };
+
+static volatile sig_atomic_t stop_requested;
+
+static void on_signal(int number) {
+    (void)number;
+    stop_requested = 1;
+}
+
+static const struct {
+    const char *name;
+    lg_command_fn run;
+    const char *summary;
+} COMMANDS[] = {
+    {"build", lg_command_build, "emit, compile and pack a program that runs one model on one machine"},
+    {"emit", lg_command_emit, "write the program's sources and weights without compiling"},
+    {"plan", lg_command_plan, "show launches, bytes and proof without writing anything"},
+    {"verify", lg_command_verify, "prove an emitted program again and check its files"},
+    {"inspect", lg_command_inspect, "show what a model file really holds"},
+    {"targets", lg_command_targets, "list the hardware rows"},
+    {"synth", lg_command_synth, "make a model file with random weights"},
+};
+
+enum { N_COMMANDS = sizeof COMMANDS / sizeof *COMMANDS };
+
+static void print_usage(FILE *to) {
+    fputs("usage: lagen COMMAND [options]\n\nlagen reads one GGUF model file and one hardware target and emits a program that runs that\n"
+          "model on that machine and nothing else.\n\ncommands:\n", to);
+    for (int i = 0; i < N_COMMANDS; i++) {
+        fprintf(to, "  %-10s %s\n", COMMANDS[i].name, COMMANDS[i].summary);
+    }
+    fputs("\n`lagen COMMAND --help` shows a command's options.\n", to);
+}
+
+static void note(const char *text) {
+    fprintf(stderr, "%s\n", text);
+}
+
+/* A bar that overwrites itself on a terminal; lines at each quarter otherwise. */
+static void progress(void *arg, const char *what, uint64_t done, uint64_t total) {
+    unsigned *last = arg;
+    unsigned percent = total == 0 ? 100 : (unsigned)(done * 100 / total);
+    bool terminal = isatty(2) == 1;
+    unsigned mark = terminal ? percent + 1 : percent / 25 + 1;
+    if (mark == *last) {
+        return;
+    }
+    *last = mark;
+    fprintf(stderr, terminal ? "\r%s %3u %%" : "%s %u %%\n", what, percent);
+    if (terminal && done >= total) {
+        fputs("\n", stderr);
+    }
+}
+
+/* lagen's own folder: where the executable lies, or a folder above it, with templates/ inside. */
+static bool find_root(char root[ROOT_BYTES], lb_err *err) {
+    ssize_t n = readlink("/proc/self/exe", root, ROOT_BYTES - 16);
+    if (n <= 0) {
+        return lb_err_set(err, LB_IO, "cannot read /proc/self/exe, which tells where lagen's templates are");
+    }
+    root[n] = '\0';
+    for (char *slash = strrchr(root, '/'); slash != NULL && slash != root; slash = strrchr(root, '/')) {
+        strcpy(slash, "/templates");
+        bool found = access(root, R_OK) == 0;
+        *slash = '\0';
+        if (found) {
+            return true;
+        }
+    }
+    return lb_err_set(err, LB_MISSING, "no folder above the lagen executable holds templates/");
+}
+
+static int report(const lb_err *err) {
+    fprintf(stderr, "lagen: %s\n", err->text);
+    return lb_err_exit_status(err->code);
+}
+
+static int run(lg_command_fn command, int argc, char **argv) {
+    static char root[ROOT_BYTES];
+    lb_err err = {0};
+    lb_arena arena;
+    lb_text out;
+    if (!find_root(root, &err)) {
+        return report(&err);
+    }
+    lb_arena_init(&arena, "lagen", ARENA_LIMIT_BYTES);
+    lb_text_init(&out, &arena);
+    lg_context c = {root, &stop_requested, &arena, &out, note, progress};
+    bool ok = command(&c, argc, argv, &err) && lb_text_done(&out, &err);
+    if (ok && (fwrite(out.data, 1, out.n_bytes, stdout) != out.n_bytes || fflush(stdout) != 0)) {
+        ok = lb_err_set(&err, LB_IO, "cannot write to standard output");
+    }
+    lb_arena_reset(&arena);
+    return ok ? 0 : report(&err);
+}
+
+int main(int argc, char **argv) {
+    struct sigaction sa = {.sa_handler = on_signal};
+    sigaction(SIGINT, &sa, NULL);
+    sigaction(SIGTERM, &sa, NULL);
+    if (argc < 2) {
+        print_usage(stderr);
+        return 2;
+    }
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0) {
+        print_usage(stdout);
+        return 0;
+    }
+    for (int i = 0; i < N_COMMANDS; i++) {
+        if (strcmp(argv[1], COMMANDS[i].name) == 0) {
+            return run(COMMANDS[i].run, argc - 2, argv + 2);
+        }
+    }
+    fprintf(stderr, "lagen: unknown command '%s'; lagen --help lists them\n", argv[1]);
+    return 2;
+}

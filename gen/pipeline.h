@@ -1,0 +1,36 @@
+/* pipeline.h -- the steps of design's flow in order, from a model file to a proved plan. */
+#ifndef LG_PIPELINE_H
+#define LG_PIPELINE_H
+
+#include "prove.h"
+
+typedef struct lg_request {
+    const char *root;   /* lagen's own folder */
+    const char *model;  /* path of the GGUF file, or of the first part */
+    const char *target; /* row name, or "native" */
+    uint64_t ctx;       /* 0: what the model file says */
+    uint64_t slots;
+    uint64_t chunk;     /* 0: 512, or ctx if that is less */
+    const char *kv;
+    const char *dump;   /* a step's name, or NULL */
+    lb_text *dump_out;
+} lg_request;
+
+typedef struct lg_result {
+    lg_gguf *file; /* to be closed by the caller */
+    lg_host *host; /* likewise */
+    const lg_hw_row *hw;
+    lg_graph *arch_graph, *graph;
+    lg_plan *plan;
+    lg_proof proof;
+} lg_result;
+
+/* Names that --dump takes, NULL-ended: "graph", "fuse", "launch", "memory", "prove". */
+extern const char *const LG_DUMP_STEPS[];
+
+/* Runs the steps up to the proof, or up to the dumped one (plan is NULL then). Even on failure, file and host
+ * may be set and must be closed with lg_result_close. */
+bool lg_run(const lg_request *rq, lb_arena *arena, lg_result *out, lb_err *err);
+void lg_result_close(lg_result *r);
+
+#endif
