@@ -1,0 +1,25 @@
+/* command_parts.h -- options that plan, emit and build share. */
+#ifndef LG_COMMAND_PARTS_H
+#define LG_COMMAND_PARTS_H
+
+#include "base/options.h"
+#include "command.h"
+#include "pipeline.h"
+
+enum { LG_MODEL_OPTIONS = 6 };
+
+typedef struct lg_model_args {
+    const char *model, *arch, *kv;
+    uint64_t ctx, slots, chunk;
+} lg_model_args;
+
+lg_model_args lg_model_args_default(void);
+
+/* Fills options[0..LG_MODEL_OPTIONS) with --model --arch --ctx --slots --chunk --kv; returns their number. */
+uint32_t lg_model_options(lg_model_args *a, lb_opt *options);
+
+/* Parses the line; prints help and sets *done, or fills the request. Fails with LB_USAGE. */
+bool lg_model_parse(lg_context *c, const lb_command *command, const lg_model_args *a, int argc, char *const *argv,
+                    lg_request *rq, bool *done, lb_err *err);
+
+#endif

@@ -1,0 +1,79 @@
+/* process.c -- see process.h. POSIX. */
+#define _POSIX_C_SOURCE 200809L
+#include "process.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <spawn.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+extern char **environ;
+
+/* Starts argv with its standard output on descriptor `out`. */
+static bool start(const char *const *argv, int out, pid_t *pid, lb_err *err) {
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_adddup2(&actions, out, 1);
+    int why = posix_spawnp(pid, argv[0], &actions, NULL, (char *const *)(uintptr_t)argv, environ);
+    posix_spawn_file_actions_destroy(&actions);
+    if (why != 0) {
+        return lb_err_set(err, LB_MISSING, "cannot run '%s': %s; is it installed?", argv[0], strerror(why));
+    }
+    return true;
+}
+
+static int wait_for(pid_t pid) {
+    int status = 0;
+    while (waitpid(pid, &status, 0) < 0) {
+        if (errno != EINTR) {
+            return -1;
+        }
+    }
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+bool lg_process_run(const char *const *argv, const volatile sig_atomic_t *stop, lb_err *err) {
+    pid_t pid = 0;
+    if (!start(argv, 2, &pid, err)) {
+        return false;
+    }
+    int status = wait_for(pid);
+    if (stop != NULL && *stop != 0) {
+        return lb_err_set(err, LB_CANCELLED, "stopped");
+    }
+    return status == 0 || lb_err_set(err, LB_IO, "'%s' failed with status %d; its messages stand above", argv[0], status);
+}
+
+bool lg_process_first_line(const char *program, const char *arg, lb_arena *arena, const char **out, lb_err *err) {
+    const char *const argv[] = {program, arg, NULL};
+    int ends[2];
+    pid_t pid = 0;
+    if (pipe(ends) != 0) {
+        return lb_err_set(err, LB_IO, "pipe: %s", strerror(errno));
+    }
+    fcntl(ends[0], F_SETFD, FD_CLOEXEC);
+    fcntl(ends[1], F_SETFD, FD_CLOEXEC);
+    bool ok = start(argv, ends[1], &pid, err);
+    close(ends[1]);
+    char line[512];
+    size_t n = 0;
+    for (ssize_t got = 1; ok && got > 0;) {
+        char rest[512];
+        bool full = n == sizeof line;
+        got = read(ends[0], full ? rest : line + n, full ? sizeof rest : sizeof line - n);
+        n += full || got < 0 ? 0 : (size_t)got;
+    }
+    close(ends[0]);
+    if (!ok) {
+        return false;
+    }
+    if (wait_for(pid) != 0) {
+        return lb_err_set(err, LB_MISSING, "'%s %s' failed", program, arg);
+    }
+    const char *newline = memchr(line, '\n', n);
+    *out = lb_strndup(arena, line, newline == NULL ? n : (size_t)(newline - line), err);
+    return *out != NULL;
+}

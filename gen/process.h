@@ -1,0 +1,17 @@
+/* process.h -- the programs that lagen runs: ninja, and compilers asked for their version. */
+#ifndef LG_PROCESS_H
+#define LG_PROCESS_H
+
+#include <signal.h>
+#include <stdbool.h>
+
+#include "base/arena.h"
+
+/* Runs argv[0] from PATH with our stdout sent to stderr, and waits. Fails with LB_IO if it cannot be started or does not exit
+ * with 0, LB_CANCELLED if `*stop` was set meanwhile (the child has had the signal too). */
+bool lg_process_run(const char *const *argv, const volatile sig_atomic_t *stop, lb_err *err);
+
+/* The first line that `program arg` prints; LB_MISSING if it cannot be run. */
+bool lg_process_first_line(const char *program, const char *arg, lb_arena *arena, const char **out, lb_err *err);
+
+#endif
