@@ -210,6 +210,15 @@ static const lg_value *own_sources(lg_emitter *e, lg_builder *b) {
     return list;
 }
 
+/* The kernels among them, as keys: they are compiled with more optimisation. */
+static const lg_value *kernel_sources(lg_emitter *e, lg_builder *b) {
+    lg_value *map = lg_build_map(b);
+    for (uint32_t i = 0; i < e->plan->n_kernels; i++) {
+        lg_build_set_bool(b, map, lb_format(e->arena, &b->err, "src/%s", e->plan->kernels[i].name), true);
+    }
+    return map;
+}
+
 static bool render_program(lg_emitter *e, const lg_proof *proof, lb_err *err) {
     const lg_value *all = NULL;
     const lg_value *info = NULL;
@@ -234,6 +243,7 @@ static bool render_program(lg_emitter *e, const lg_proof *proof, lb_err *err) {
     }
     lg_value *build = with_keys(&b, all);
     lg_build_set(&b, build, "own_sources", own_sources(e, &b));
+    lg_build_set(&b, build, "kernel_sources", kernel_sources(e, &b));
     lg_build_set(&b, build, "runtime_sources", sources);
     return lg_build_done(&b, err) && render(e, "program/build.ninja.lua", build, "build.ninja", err) &&
            add_json(e, proof, err) && add_manifest(e, info, err);

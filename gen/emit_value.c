@@ -17,7 +17,11 @@ typedef struct maker {
 
 /* ---- kernels and launches */
 
+/* The grid as text for people and as C in T and L; the other names are numbers of this program. */
 static void grid_text(maker *m, const lg_kernel *k, lg_value *out) {
+    const lg_limits *l = &m->plan->limits;
+    const lg_expr_var known[] = {{"ctx", l->ctx}, {"slots", l->slots}, {"chunk", l->chunk}};
+    lb_err why = {0};
     lb_text human;
     lb_text c;
     lb_text_init(&human, m->arena);
@@ -29,12 +33,16 @@ static void grid_text(maker *m, const lg_kernel *k, lg_value *out) {
         lg_expr_text(k->grid[d], &human);
         lb_text_add(&c, d == 0 ? "" : " * ");
         lb_text_add(&c, "(");
-        lg_expr_c(k->grid[d], &c);
+        const lg_expr *folded = NULL;
+        if (!lg_expr_fold(k->grid[d], known, sizeof known / sizeof *known, m->arena, &folded, &why)) {
+            lg_build_fail(&m->b, &why);
+            return;
+        }
+        lg_expr_c(folded, NULL, NULL, 0, &c);
         lb_text_add(&c, ")");
         uses_T = uses_T || lg_expr_uses(k->grid[d], "T");
         uses_L = uses_L || lg_expr_uses(k->grid[d], "L");
     }
-    lb_err why = {0};
     if (!lb_text_done(&human, &why) || !lb_text_done(&c, &why)) {
         lg_build_fail(&m->b, &why);
         return;

@@ -78,7 +78,7 @@ static void put_dims(const planner *p, lg_builder *b, lg_value *op, const lg_gno
     case LG_OP_EMBED:
         lg_build_set_uint(b, op, "H", value_at(p, n, "y")->width);
         lg_build_set_uint(b, op, "V", p->g->n_vocab);
-        lg_build_set_string(b, op, "type", type_name(p, lg_node_operand(n, "w")));
+        lg_build_set_string(b, op, "wtype", type_name(p, lg_node_operand(n, "w")));
         break;
     case LG_OP_ROPE_TABLE:
         put_attrs(b, op, n, table);

@@ -14,6 +14,8 @@ typedef enum lg_qtype {
 #include "qtype.def"
 } lg_qtype;
 
+enum { LG_QTYPE_LIMIT = 64 }; /* every type's number is below: for tables indexed by type */
+
 typedef struct lg_qtype_row {
     lg_qtype id;
     const char *name;       /* lower case, as in "q4_k" */

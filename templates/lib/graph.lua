@@ -13,7 +13,7 @@ local M = {} -- the builder's methods
 -- The key's value; `default` if absent (no default: the key is required). kind: "int", "number",
 -- "bool" or "string".
 function M:key(name, kind, default)
-  local v = get(self.meta, name)
+  local v = get(self.meta, name, nil)
   if v == nil then
     if default == nil then
       fail("the model file has no key '" .. name .. "', which its architecture requires")
@@ -63,7 +63,7 @@ end
 -- The number of a weight tensor of exactly this shape (first dimension = row length).
 function M:weight(name, ...)
   local want = { ... }
-  local t = get(self.file_tensors, name)
+  local t = get(self.file_tensors, name, nil)
   if t == nil then
     fail("the model file has no tensor '" .. name .. "', which architecture '" .. self.arch .. "' requires")
   end
@@ -83,7 +83,7 @@ end
 
 -- The number of rows of a matrix in the file.
 function M:rows_of(name)
-  local t = get(self.file_tensors, name)
+  local t = get(self.file_tensors, name, nil)
   if t == nil or #t.ne ~= 2 then
     fail("the model file has no matrix '" .. name .. "', which architecture '" .. self.arch .. "' requires")
   end
@@ -100,7 +100,7 @@ end
 
 -- Values of a tensor that configures the graph (rope_freqs): read by the generator.
 function M:numbers(name, n)
-  local t = get(self.file_tensors, name)
+  local t = get(self.file_tensors, name, nil)
   if t == nil then
     return nil
   end

@@ -49,9 +49,6 @@ typedef struct worker {
     uint32_t index, n;
 } worker;
 
-static inline uint64_t ceil_div(uint64_t a, uint64_t b) {
-    return a / b + (a % b != 0);
-}
 
 % for _, k in ipairs(kernels) do
 /* grid ${k.grid_text} */

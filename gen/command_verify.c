@@ -1,0 +1,156 @@
+/* command_verify.c -- `lagen verify DIR`: proves again from launches.json and memory.json, and checks every file
+ * of the manifest. Shares the prover with `plan`, and no data with the build that made the folder. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "at.h"
+#include "base/digest.h"
+#include "base/file.h"
+#include "base/options.h"
+#include "command.h"
+#include "plan_json.h"
+#include "value_text.h"
+
+enum { JSON_BYTES_MAX = 256 << 20 };
+
+static bool read_json(lg_context *c, const char *dir, const char *name, const lg_value **out, lb_err *err) {
+    char *text = NULL;
+    size_t n = 0;
+    lg_value *v = NULL;
+    const char *path = lb_format(c->arena, err, "%s/%s", dir, name);
+    if (path == NULL || !lb_read_file(path, JSON_BYTES_MAX, c->arena, &text, &n, err) ||
+        !lg_value_from_json(name, text, n, c->arena, &v, err)) {
+        return false;
+    }
+    *out = v;
+    return true;
+}
+
+/* SHA-256 of a file against what the manifest says. */
+static bool check_file(lg_context *c, const char *dir, const lg_at *at, lb_err *err) {
+    const char *path = NULL;
+    const char *want = NULL;
+    uint64_t bytes = 0;
+    if (!lg_at_string(at, "path", &path, err) || !lg_at_string(at, "sha256", &want, err) || !lg_at_uint(at, "bytes", &bytes, err)) {
+        return false;
+    }
+    if (path[0] == '/' || strstr(path, "..") != NULL) {
+        return lg_at_fail(at, "path", err, LB_BAD_VALUE, "'%s' leaves the folder", path);
+    }
+    lb_map map = {0};
+    uint8_t digest[LB_DIGEST_BYTES];
+    char hex[LB_DIGEST_HEX_BYTES] = "";
+    const char *full = lb_format(c->arena, err, "%s/%s", dir, path);
+    if (full == NULL || !lb_map_file(full, &map, err)) {
+        return false;
+    }
+    bool ok = lb_sha256(map.data, map.n_bytes, digest, err);
+    if (ok) {
+        lb_digest_hex(digest, hex);
+    }
+    bool same = ok && map.n_bytes == bytes && strcmp(hex, want) == 0;
+    lb_unmap(&map);
+    return same || (ok && lb_err_set(err, LB_DAMAGED, "%s: its SHA-256 is %s, the manifest says %s", path, hex, want));
+}
+
+static bool check_files(lg_context *c, const char *dir, const lg_value *manifest, size_t *n, lb_err *err) {
+    lg_at root = lg_at_root("manifest.json", manifest);
+    lg_at list;
+    if (!lg_at_array(&root, "emitted", &list, n, err)) {
+        return false;
+    }
+    for (size_t i = 0; i < *n; i++) {
+        lg_at at = lg_at_item(&list, i);
+        if (!check_file(c, dir, &at, err)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* The packed image, by the tree digest that the program itself checks at start. */
+static bool check_image(lg_context *c, const char *dir, const lg_value *manifest, const char **what, lb_err *err) {
+    lg_at root = lg_at_root("manifest.json", manifest);
+    const char *want = NULL;
+    if (!lg_at_string_or(&root, "image_sha256_tree", NULL, &want, err)) {
+        return false;
+    }
+    *what = "weights linked to the model file, not checked here";
+    if (want == NULL) {
+        return true;
+    }
+    lb_map map = {0};
+    uint8_t digest[LB_DIGEST_BYTES];
+    char hex[LB_DIGEST_HEX_BYTES] = "";
+    const char *path = lb_format(c->arena, err, "%s/weights.bin", dir);
+    if (path == NULL || !lb_map_file(path, &map, err)) {
+        return false;
+    }
+    bool ok = lb_digest_tree(map.data, map.n_bytes, digest, err);
+    lb_unmap(&map);
+    if (!ok) {
+        return false;
+    }
+    lb_digest_hex(digest, hex);
+    *what = "weight image has its digest";
+    return strcmp(hex, want) == 0 || lb_err_set(err, LB_DAMAGED, "weights.bin: its digest is %s, the manifest says %s", hex, want);
+}
+
+/* The certificate: one line per kernel with its tightest facts. */
+static void certificate(const lg_plan *plan, const lg_proof *proof, lb_text *out) {
+    lb_text_add(out, "  kernel                                                        launches  most ctas  facts\n");
+    for (uint32_t k = 0; k < plan->n_kernels; k++) {
+        uint64_t launches = 0;
+        uint64_t ctas = 0;
+        uint64_t facts = 0;
+        for (uint32_t i = 0; i < proof->n_facts; i++) {
+            const lg_fact *f = &proof->facts[i];
+            if (f->launch == UINT32_MAX || plan->launches[f->launch].kernel != k) {
+                continue;
+            }
+            facts++;
+            if (strcmp(f->kind, "ctas") == 0) {
+                launches++;
+                ctas = f->value > ctas ? f->value : ctas;
+            }
+        }
+        lb_text_printf(out, "  %-60s %9" PRIu64 " %10" PRIu64 " %6" PRIu64 "\n", plan->kernels[k].name, launches, ctas, facts);
+    }
+}
+
+static bool verify(lg_context *c, const char *dir, lb_err *err) {
+    const lg_value *launches = NULL;
+    const lg_value *memory = NULL;
+    const lg_value *manifest = NULL;
+    const char *image = NULL;
+    lg_plan *plan = NULL;
+    lg_proof proof;
+    size_t n_files = 0;
+    if (!read_json(c, dir, "launches.json", &launches, err) || !read_json(c, dir, "memory.json", &memory, err) ||
+        !read_json(c, dir, "manifest.json", &manifest, err) || !check_files(c, dir, manifest, &n_files, err) ||
+        !check_image(c, dir, manifest, &image, err) || !lg_plan_from_json(launches, memory, c->arena, &plan, err) ||
+        !lg_prove(plan, c->arena, &proof, err)) {
+        return false;
+    }
+    lb_text_printf(c->out, "%s: proved again, %" PRIu32 " facts for every T from 1 to %" PRIu64 "; %zu files have their digests; %s\n\n",
+                   dir, proof.n_facts, plan->limits.t_max, n_files, image);
+    certificate(plan, &proof, c->out);
+    return true;
+}
+
+bool lg_command_verify(lg_context *c, int argc, char *const *argv, lb_err *err) {
+    const char *dir = NULL;
+    bool help = false;
+    const lb_positional pos[] = {{"DIR", &dir, true, "folder of an emitted program"}};
+    const lb_command command = {"lagen verify", "Proves an emitted program again and checks its files.",
+                                "Reads launches.json, memory.json and manifest.json of DIR, proves every launch again from them,\n"
+                                "and compares every file's digest. Exit status 3: a file is damaged.", NULL, 0, pos, 1};
+    if (!lb_options_parse(&command, argc, argv, &help, err)) {
+        return false;
+    }
+    if (help) {
+        lb_options_help(&command, c->out);
+        return true;
+    }
+    return verify(c, dir, err);
+}
