@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/utsname.h>
 
 #include "base/digest.h"
 #include "base/file.h"
@@ -48,18 +49,31 @@ static bool image(lg_context *c, const lg_result *r, const char *out, char hex[L
     return lg_stamp_write(stamp, want, hex, err);
 }
 
+/* The C compiler for a row's host side: cc where this machine is of its kind, else the cross compiler. */
+static bool compiler_for(const lg_hw_row *hw, lb_arena *arena, const char **out, lb_err *err) {
+    struct utsname here;
+    if (uname(&here) == 0 && strcmp(here.machine, hw->machine) == 0) {
+        *out = "cc";
+        return true;
+    }
+    *out = lb_format(arena, err, "%s-gcc", hw->triple);
+    return *out != NULL;
+}
+
 static bool emit(lg_context *c, const build_args *a, const lg_request *rq, const char **out, const char **name, lb_err *err) {
     lg_result r;
     char hex[LB_DIGEST_HEX_BYTES];
     lg_emit_result result = {0};
     bool linked = strcmp(a->weights, "link") == 0;
+    const char *cc = NULL;
     const char *compiler = NULL;
     bool ok = lg_run(rq, c->arena, &r, err) && lg_model_name(a->model.model, c->arena, name, err) &&
               folder(a, *name, r.hw, c->arena, out, err) &&
-              lg_process_first_line(lg_hw_compiler(r.hw), "--version", c->arena, &compiler, err) &&
+              compiler_for(r.hw, c->arena, &cc, err) &&
+              lg_process_first_line(cc, "--version", c->arena, &compiler, err) &&
               (linked || image(c, &r, *out, hex, err));
     if (ok) {
-        const lg_emit_options o = {c->root, *out, *name, r.file, linked, linked ? NULL : hex, rq->kv, compiler};
+        const lg_emit_options o = {c->root, *out, *name, r.file, linked, linked ? NULL : hex, rq->kv, cc, compiler};
         ok = lg_emit(r.plan, &r.proof, r.host, &o, c->arena, &result, err);
     }
     if (ok) {

@@ -47,24 +47,13 @@ static bool copy_in(lg_emitter *e, const char *from, const char *to, lb_err *err
 
 /* ---- kernels */
 
-static const lg_value *kernel_params(lg_emitter *e, const lg_kernel *k, const lg_value *all, lb_err *err) {
-    lg_builder b;
-    lg_build_init(&b, e->arena);
-    lg_value *v = lg_build_map(&b);
-    lg_build_set_string(&b, v, "file", lb_format(e->arena, err, "kernel/%s.%s.lua", k->family, lg_hw_language(e->plan->hw)));
-    lg_build_set(&b, v, "descriptor", k->descriptor);
-    lg_build_set(&b, v, "op", k->op);
-    lg_build_set(&b, v, "limits", lg_value_find(all, "limits"));
-    lg_build_set(&b, v, "arch_row", lg_value_find(all, "arch_row"));
-    return lg_build_done(&b, err) ? v : NULL;
-}
-
-static bool render_kernels(lg_emitter *e, const lg_value *all, lb_err *err) {
+static bool render_kernels(lg_emitter *e, lb_err *err) {
     for (uint32_t i = 0; i < e->plan->n_kernels; i++) {
         const lg_kernel *k = &e->plan->kernels[i];
-        const lg_value *params = kernel_params(e, k, all, err);
-        const char *path = lb_format(e->arena, err, "src/%s.c", k->name);
-        if (params == NULL || path == NULL || !render(e, "program/kernel.c.lua", params, path, err)) {
+        const char *language = lg_hw_language(e->plan->hw);
+        const char *from = lb_format(e->arena, err, "kernel/%s.%s.lua", k->family, language);
+        const char *to = lb_format(e->arena, err, "src/%s.%s", k->name, language);
+        if (from == NULL || to == NULL || !render(e, from, k->op, to, err)) {
             return lb_err_prefix(err, "kernel '%s'", k->name);
         }
     }
@@ -228,7 +217,7 @@ static bool render_program(lg_emitter *e, const lg_proof *proof, lb_err *err) {
     lg_value *sources = lg_build_array(&b);
     if (!lg_emit_params(e->plan, e->o, e->arena, &all, err) || !lg_emit_info(e, all, &info, err) ||
         !info_lines(e, info, &b, lines, err) || !render(e, "program/kernels.h.lua", all, "src/kernels.h", err) ||
-        !render(e, "program/step.c.lua", all, "src/step.c", err) || !render_kernels(e, all, err) ||
+        !render(e, "program/step.c.lua", all, "src/step.c", err) || !render_kernels(e, err) ||
         !lg_emit_text_parts(e, all, err)) {
         return false;
     }

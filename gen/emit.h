@@ -17,7 +17,8 @@ typedef struct lg_emit_options {
     bool weights_linked;
     const char *image_digest; /* hex, of the packed image; NULL if linked */
     const char *kv;
-    const char *compiler; /* identity of the C compiler, one line */
+    const char *cc;       /* the C compiler for the row's host side */
+    const char *compiler; /* its identity, one line */
 } lg_emit_options;
 
 typedef struct lg_emit_result {

@@ -29,15 +29,17 @@ static void grid_text(maker *m, const lg_kernel *k, lg_value *out) {
     bool uses_T = false;
     bool uses_L = false;
     for (int d = 0; d < 3; d++) {
+        const lg_expr *folded = NULL;
         lb_text_add(&human, d == 0 ? "" : " x ");
         lg_expr_text(k->grid[d], &human);
-        lb_text_add(&c, d == 0 ? "" : " * ");
-        lb_text_add(&c, "(");
-        const lg_expr *folded = NULL;
         if (!lg_expr_fold(k->grid[d], known, sizeof known / sizeof *known, m->arena, &folded, &why)) {
             lg_build_fail(&m->b, &why);
             return;
         }
+        if (d > 0 && folded->kind == LG_EXPR_INT && folded->value == 1) {
+            continue;
+        }
+        lb_text_add(&c, d == 0 ? "(" : " * (");
         lg_expr_c(folded, NULL, NULL, 0, &c);
         lb_text_add(&c, ")");
         uses_T = uses_T || lg_expr_uses(k->grid[d], "T");
@@ -253,6 +255,27 @@ static const lg_value *sampling(maker *m) {
     return v;
 }
 
+/* The words of a blank-separated text. */
+static const lg_value *words(maker *m, const char *text) {
+    lg_value *list = lg_build_array(&m->b);
+    while (*text != '\0') {
+        size_t n = strcspn(text, " ");
+        if (n > 0) {
+            lg_build_push(&m->b, list, lg_build_bytes(&m->b, text, n));
+        }
+        text += n + (text[n] == ' ');
+    }
+    return list;
+}
+
+/* How the emitted C is compiled. */
+static const lg_value *target(maker *m) {
+    lg_value *v = lg_build_map(&m->b);
+    lg_build_set_string(&m->b, v, "cc", m->o->cc);
+    lg_build_set(&m->b, v, "flags", words(m, m->plan->hw->flags));
+    return v;
+}
+
 bool lg_emit_params(const lg_plan *plan, const lg_emit_options *o, lb_arena *arena, const lg_value **out, lb_err *err) {
     maker m = {.plan = plan, .o = o, .arena = arena};
     lg_build_init(&m.b, arena);
@@ -261,7 +284,8 @@ bool lg_emit_params(const lg_plan *plan, const lg_emit_options *o, lb_arena *are
     lg_build_set_string(&m.b, root, "arch_row", lg_hw_name(plan->hw));
     lg_build_set_string(&m.b, root, "kv", o->kv);
     lg_build_set_bool(&m.b, root, "weights_linked", o->weights_linked);
-    lg_build_set(&m.b, root, "target", lg_hw_value(plan->hw, &m.b));
+    lg_build_set(&m.b, root, "target", target(&m));
+    lg_build_set(&m.b, root, "cpu_features", words(&m, plan->hw->features));
     lg_build_set(&m.b, root, "dims", dims(&m));
     lg_build_set(&m.b, root, "limits", limits(&m));
     lg_build_set(&m.b, root, "arenas", arenas(&m));

@@ -26,12 +26,12 @@ warn = -std=c11 -Wall -Wextra -Wconversion -Wshadow -Wstrict-prototypes -Wmissin
 opt = -O2 ${join(target.flags, " ")} -ffp-contract=off
 
 rule kernel
-  command = $cc $warn -O3 ${join(target.flags, " ")} -ffp-contract=off -Isrc -Iruntime -MMD -MF $out.d -c $in -o $out
+  command = $cc $warn -O3 ${join(target.flags, " ")} -ffp-contract=off -Isrc -Isrc/lib -Iruntime -MMD -MF $out.d -c $in -o $out
   depfile = $out.d
   deps = gcc
   description = kernel $out
 rule cc
-  command = $cc $warn $opt -Isrc -Iruntime -MMD -MF $out.d -c $in -o $out
+  command = $cc $warn $opt -Isrc -Isrc/lib -Iruntime -MMD -MF $out.d -c $in -o $out
   depfile = $out.d
   deps = gcc
   description = cc $out

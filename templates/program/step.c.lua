@@ -49,7 +49,6 @@ typedef struct worker {
     uint32_t index, n;
 } worker;
 
-
 % for _, k in ipairs(kernels) do
 /* grid ${k.grid_text} */
 static void run_${k.name}(const worker *w, ${k.name}_params p) {
