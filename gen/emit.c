@@ -225,8 +225,7 @@ static bool render_program(lg_emitter *e, const lg_proof *proof, lb_err *err) {
     lg_build_set(&b, model, "info_lines", lines);
     lg_build_set_bool(&b, model, "has_tokenizer", e->has_tokenizer);
     lg_build_set_bool(&b, model, "has_chat", e->has_chat);
-    if (!lg_build_done(&b, err) || !render(e, "program/selftest.c.lua", all, "src/selftest.c", err) ||
-        !render(e, "program/model.c.lua", model, "src/model.c", err) || !copy_headers(e, err) ||
+    if (!lg_build_done(&b, err) || !render(e, "program/model.c.lua", model, "src/model.c", err) || !copy_headers(e, err) ||
         !copy_runtime(e, &b, sources, err)) {
         return false;
     }

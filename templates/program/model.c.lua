@@ -28,8 +28,6 @@ extern const rt_tokenizer lagen_tokenizer;
 % if has_chat then
 extern const struct rt_chat_template lagen_chat_template;
 % end
-bool lagen_selftest(rt_pool *pool, lb_err *err);
-
 % for _, l in ipairs(layouts) do
 /* ${l.type}: qblocks of ${l.qblock_elems} weights; each plane is {first byte, bytes, word bytes, half scales} */
 static const lb_layout LAYOUT_${l.type} = {"${l.type}", ${l.qblock_elems}, ${l.qblock_bytes}, ${#l.planes},
@@ -93,5 +91,4 @@ const rt_model lagen_model = {
                  .presence_penalty = ${hexfloat(sampling.presence_penalty)}, .top_k = ${sampling.top_k}, .repeat_last_n = ${sampling.repeat_last_n}},
     .info_json = INFO,
     .step = lagen_step,
-    .selftest = lagen_selftest,
 };
