@@ -1,0 +1,40 @@
+/* merge.h -- one word to token ids: the merging half of the encoder. Private to runtime/token. */
+#ifndef RT_TOKEN_MERGE_H
+#define RT_TOKEN_MERGE_H
+
+#include "token/queue.h"
+#include "token/token.h"
+
+/* Symbols of the word at hand: a list over arrays, in text order. Symbol i is the token id[i], or
+ * RT_TOKEN_NONE, and covers the word's bytes from at[i] to at[next[i]]. */
+typedef struct rt_merger {
+    uint32_t *id, *at, *next, *prev; /* [n_items + 1] */
+    rt_queue queue;                  /* item i: the pair of symbol i and the one behind it */
+} rt_merger;
+
+/* Where ids go: beyond `cap` they are only counted. */
+typedef struct rt_token_sink {
+    uint32_t *out;
+    size_t cap;
+    size_t n;
+} rt_token_sink;
+
+static inline void rt_token_put(rt_token_sink *sink, uint32_t id) {
+    if (sink->n < sink->cap) {
+        sink->out[sink->n] = id;
+    }
+    sink->n++;
+}
+
+/* A merger for words of up to n_bytes bytes. */
+bool rt_merger_new(rt_merger *m, const rt_tokenizer *tok, size_t n_bytes, lb_arena *arena,
+                   lb_err *err);
+
+/* Encodes one word. Fails with LB_BAD_VALUE where a byte has no token and there is no unknown one. */
+bool rt_merge_word(rt_merger *m, const rt_tokenizer *tok, const char *word, size_t n_bytes,
+                   rt_token_sink *sink, lb_err *err);
+
+/* The token that ordinary text `s` is, as a whole, or RT_TOKEN_NONE. */
+uint32_t rt_token_find(const rt_tokenizer *tok, const char *s, size_t n_bytes);
+
+#endif
