@@ -42,8 +42,9 @@ uint32_t lb_unicode_run_end(uint32_t code) {
 
 const char *lb_category_name(lb_category c) {
     static const char names[][3] = {
-        "Lu", "Ll", "Lt", "Lm", "Lo", "Mn", "Mc", "Me", "Nd", "Nl", "No", "Pc", "Pd", "Ps", "Pe", "Pi",
-        "Pf", "Po", "Sm", "Sc", "Sk", "So", "Zs", "Zl", "Zp", "Cc", "Cf", "Cs", "Co", "Cn", "Cc",
+        "Lu", "Ll", "Lt", "Lm", "Lo", "Mn", "Mc", "Me", "Nd", "Nl", "No",
+        "Pc", "Pd", "Ps", "Pe", "Pi", "Pf", "Po", "Sm", "Sc", "Sk", "So",
+        "Zs", "Zl", "Zp", "Cc", "Cf", "Cs", "Co", "Cn", "Cc",
     };
     return names[c];
 }

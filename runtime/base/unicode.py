@@ -18,8 +18,8 @@ def category(code):
 def main():
     print("/* unicode.def -- general categories, Unicode %s; written by unicode.py, do not edit."
           % unicodedata2.unidata_version)
-    print(" * X(first code point of a run, category); a run ends where the next one begins. CW is the")
-    print(" * part of Cc that is white space, CN is unassigned. */")
+    print(" * X(first code point of a run, category); a run ends where the next one begins.")
+    print(" * CW is the part of Cc that is white space, CN is unassigned. */")
     before = None
     for code in range(0x110000):
         now = category(code)

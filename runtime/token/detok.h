@@ -1,8 +1,8 @@
 /* detok.h -- token ids to text, as a stream of whole UTF-8 characters.
  *
- * Tokens may end inside a character; those bytes are held back until the rest arrives. What turns out
- * to be no UTF-8 becomes U+FFFD, one for each maximal part of a character (Unicode, section 3.9),
- * so every output is well-formed and can go into JSON. */
+ * Tokens may end inside a character; those bytes are held back until the rest arrives. What turns
+ * out to be no UTF-8 becomes U+FFFD, one for each maximal part of a character (Unicode, section
+ * 3.9), so every output is well-formed and can go into JSON. */
 #ifndef RT_TOKEN_DETOK_H
 #define RT_TOKEN_DETOK_H
 

@@ -30,7 +30,8 @@ static inline void rt_token_put(rt_token_sink *sink, uint32_t id) {
 bool rt_merger_new(rt_merger *m, const rt_tokenizer *tok, size_t n_bytes, lb_arena *arena,
                    lb_err *err);
 
-/* Encodes one word. Fails with LB_BAD_VALUE where a byte has no token and there is no unknown one. */
+/* Encodes one word. Fails with LB_BAD_VALUE where a byte has no token and there is no unknown
+ * one. */
 bool rt_merge_word(rt_merger *m, const rt_tokenizer *tok, const char *word, size_t n_bytes,
                    rt_token_sink *sink, lb_err *err);
 

@@ -130,8 +130,8 @@ static uint32_t merge_lists(rt_queue *q, uint32_t a, uint32_t b) {
     return first;
 }
 
-/* Sorts the list of `rank` by item. Pairs mostly came from left to right, so the list is mostly a few
- * descending runs; runs are taken off, turned round and merged, lists of like size first. */
+/* Sorts the list of `rank` by item. Pairs mostly came from left to right, so the list is mostly a
+ * few descending runs; runs are taken off, turned round and merged, lists of like size first. */
 static void sort_list(rt_queue *q, uint32_t rank) {
     uint32_t part[32];
     size_t n_parts = 0;

@@ -1,10 +1,11 @@
 /* queue.h -- pairs of symbols waiting to be merged, taken out lowest rank first and, among equals,
  * leftmost first.
  *
- * One list per rank and a tree of bits over the ranks that have one. Pairs are put in front of their
- * list and sorted when the list's turn comes. A merge of the lowest rank r can only bring up lower
- * or equal ranks beside the merged symbol, left of all that r's list still holds, so those are put
- * in order at once, in at most two steps. Every operation but that one sort takes constant time. */
+ * One list per rank and a tree of bits over the ranks that have one. Pairs are put in front of
+ * their list and sorted when the list's turn comes. A merge of the lowest rank r can only bring up
+ * lower or equal ranks beside the merged symbol, left of all that r's list still holds, so those
+ * are put in order at once, in at most two steps. Every operation but that one sort takes constant
+ * time. */
 #ifndef RT_TOKEN_QUEUE_H
 #define RT_TOKEN_QUEUE_H
 

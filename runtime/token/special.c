@@ -24,7 +24,7 @@ bool rt_special_finder_new(rt_special_finder *f, const rt_tokenizer *tok, size_t
     return f->used != NULL && f->hits != NULL;
 }
 
-/* The first special in [low, high), all alike up to `depth`, whose byte there is at least `byte`. */
+/* The first special in [low, high), all alike up to `depth`, whose byte there is >= `byte`. */
 static uint32_t lower_bound(const rt_tokenizer *tok, uint32_t low, uint32_t high, size_t depth,
                             int byte) {
     while (low < high) {

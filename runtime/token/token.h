@@ -120,8 +120,8 @@ bool rt_token_encode(const rt_tokenizer *tok, const rt_token_input *in, rt_token
  * characters), or the name of a special one. "" for an id that is none. */
 const char *rt_token_text(const rt_tokenizer *tok, uint32_t id, size_t *n_bytes);
 
-/* The same as it appears in output: empty for control, unknown, unused and undefined tokens; control
- * and unknown ones keep their text if `show_control`. */
+/* The same as it appears in output: empty for control, unknown, unused and undefined tokens;
+ * control and unknown ones keep their text if `show_control`. */
 const char *rt_token_piece(const rt_tokenizer *tok, uint32_t id, bool show_control,
                            size_t *n_bytes);
 

@@ -1,4 +1,5 @@
-/* test_unicode.c -- categories against counts of the Unicode Character Database, UTF-8 at every edge. */
+/* test_unicode.c -- categories against counts of the Unicode Character Database; UTF-8 at every
+ * edge. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

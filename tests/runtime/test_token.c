@@ -84,8 +84,8 @@ static rt_token_input input(const char *text, bool parse_special) {
         .text = text, .n_bytes = strlen(text), .parse_special = parse_special};
 }
 
-/* Compares ids with `want`: a string whose bytes 1..9 are the ids of named rows (0 is 'U'nknown) and all
- * other bytes stand for themselves. */
+/* Compares ids with `want`: a string whose bytes 1..9 are the ids of named rows (0xFE is UNK) and
+ * all other bytes stand for themselves. */
 static void expect(const world *w, const char *want) {
     assert_int_equal(w->n, strlen(want));
     for (size_t i = 0; i < w->n; i++) {
@@ -250,18 +250,21 @@ static double seconds(void) {
 /* cases C01, the part that needs no splitter: nothing recurses, time grows with length only. */
 static void long_runs(void **state) {
     world *w = *state;
-    static const char *const units[] = {"Z", ".", " ", "\n", "<", "<s", "<s>", "us", "[ab", "\xE4\xB8\xAD"};
+    static const char *const units[] = {"Z",  ".",   " ",  "\n",  "<",
+                                        "<s", "<s>", "us", "[ab", "\xE4\xB8\xAD"};
     char *text = malloc(TEXT_MAX);
     for (size_t u = 0; u < sizeof units / sizeof units[0]; u++) {
         size_t len = strlen(units[u]);
         for (size_t i = 0; i < TEXT_MAX; i++) {
             text[i] = units[u][i % len];
         }
-        rt_token_input in = {.text = text, .n_bytes = TEXT_MAX - TEXT_MAX % len, .parse_special = true};
+        rt_token_input in = {.text = text, .parse_special = true};
+        in.n_bytes = TEXT_MAX - TEXT_MAX % len;
         double start = seconds();
         assert_true(encode(w, in));
         double took = seconds() - start;
-        print_message("# 1 MiB of '%s': %.0f ms\n", units[u][0] == '\n' ? "\\n" : units[u], took * 1e3);
+        const char *name = units[u][0] == '\n' ? "\\n" : units[u];
+        print_message("# 1 MiB of '%s': %.0f ms\n", name, took * 1e3);
         assert_true(took < 5);
     }
     free(text);

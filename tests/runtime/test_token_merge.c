@@ -43,8 +43,8 @@ static uint32_t find(const world *w, const char *text, size_t n) {
     return RT_TOKEN_NONE;
 }
 
-/* Letters a.. and random joins of earlier tokens; merges are all splits of a token into two tokens, in
- * random order. With `n_ranks`, ranks of tokens are random and shared by several. */
+/* Letters a.. and random joins of earlier tokens; merges are all splits of a token into two tokens,
+ * in random order. With `n_ranks`, ranks of tokens are random and shared by several. */
 static void make_world(world *w, uint64_t *seed, uint32_t letters, uint32_t tokens,
                        uint32_t n_ranks) {
     *w = (world){.n = 0};
