@@ -1,5 +1,6 @@
-/* expr.h -- launch expressions: grid sizes, byte ranges and bounds as functions of T, L, ctx, slots,
- * chunk or any other named number. Text in descriptors and launches.json, a tree in an arena here.
+/* expr.h -- launch expressions: grid sizes, byte ranges and bounds as functions of T, L, ctx,
+ * slots, chunk or any other named number. Text in descriptors and launches.json, a tree in an
+ * arena here.
  *
  *   expr   = term { ("+" | "-") term }
  *   term   = factor { ("*" | "/") factor }           "/" rounds down
@@ -44,8 +45,8 @@ typedef struct lg_expr_var {
     uint64_t value;
 } lg_expr_var;
 
-/* Parses a whole text of at most 4096 bytes. LB_SYNTAX with the text and the column; LB_OVERFLOW for
- * an integer above 2^64 - 1; LB_LIMIT beyond 64 nested parentheses. */
+/* Parses a whole text of at most 4096 bytes. LB_SYNTAX with the text and the column; LB_OVERFLOW
+ * for an integer above 2^64 - 1; LB_LIMIT beyond 64 nested parentheses. */
 bool lg_expr_parse(const char *text, lb_arena *arena, const lg_expr **out, lb_err *err);
 
 /* New nodes, without folding. */

@@ -30,7 +30,8 @@ typedef struct lg_host_limits {
 } lg_host_limits;
 
 /* Opens a host over the folder `root`; `limits` may be NULL. The host's own data lies in `arena`,
- * Lua's in memory of its own that lg_host_close gives back. Files are not opened yet. */
+ * which must not be reset before lg_host_close; that gives Lua's own memory back. Files are not
+ * opened yet. */
 bool lg_host_open(const char *root, const lg_host_limits *limits, lb_arena *arena, lg_host **out,
                   lb_err *err);
 void lg_host_close(lg_host *h); /* NULL is fine */
@@ -50,8 +51,8 @@ bool lg_host_has(lg_host *h, const char *file, const char *function, bool *out, 
 bool lg_host_call(lg_host *h, const char *file, const char *function, const lg_value *arg,
                   lb_arena *arena, lg_value **out, lb_err *err);
 
-/* Appends the text of a template's plain %%template section, with `params` (a map) as its parameters.
- * On failure nothing is appended. */
+/* Appends the text of a template's plain %%template section, with `params` (a map) as its
+ * parameters. On failure nothing is appended. */
 bool lg_host_render(lg_host *h, const char *file, const lg_value *params, lb_text *out,
                     lb_err *err);
 

@@ -11,6 +11,8 @@
 #include "host.h"
 #include "value.h"
 
+enum { LG_HOST_NAME_BYTES_MAX = 128 };
+
 struct lua_State;
 
 struct lg_host {
@@ -36,13 +38,36 @@ lg_host *lg_host_of(struct lua_State *L);
 int lg_host_raise(struct lua_State *L, lb_code code, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Registry key of the table of helpers. */
-extern const char lg_host_key_helpers;
+/* Registry keys, by address. */
+extern const char lg_host_key_helpers; /* the table of helpers */
+extern const char lg_host_key_env;     /* the environment of all files */
+extern const char lg_host_key_modules; /* name -> module, or the call in which its loading began */
+extern const char lg_host_key_proxies; /* name -> what import returns */
+extern const char lg_host_key_writers; /* sequence of what translated templates take */
+
+/* host_files.c: makes sure that the file is loaded; pushes its entry of the table under `key`. */
+void lg_host_push_module(struct lua_State *L, const char *name, const char *key);
+
+/* host_files.c: pushes the function of the file's plain %%template section. */
+void lg_host_push_render(struct lua_State *L, const char *name);
+
+/* host_files.c: puts import and include into the table on top. */
+void lg_host_add_imports(struct lua_State *L);
 
 /* host_lib.c: pushes the table of all helpers but import and include; sets the string metatable. */
 void lg_host_push_helpers(struct lua_State *L);
 
-/* host_lib.c: pushes lg_line, lg_insert, lg_join, lg_env, which translated templates call. */
+/* host_text.c: puts hexfloat, c_string, join and their kin into the table on top. */
+void lg_host_add_text_helpers(struct lua_State *L);
+
+/* host_text.c: the value at `index` as ${} writes it: a string or an integer, converted in place.
+ * All else is an error, in which `what` names it. */
+const char *lg_host_to_text(struct lua_State *L, int index, const char *what, size_t *n_bytes);
+
+/* host_text.c: join(list, separator). */
+int lg_host_join(struct lua_State *L);
+
+/* host_text.c: pushes lg_line, lg_insert, lg_join, lg_env, which translated templates call. */
 void lg_host_push_writers(struct lua_State *L);
 
 /* host_value.c: creates the metatables of views and frozen tables; once per state. */
@@ -52,7 +77,7 @@ void lg_host_make_views(struct lua_State *L);
  * during this call only. */
 void lg_host_push_value(struct lua_State *L, const lg_value *v);
 
-/* host_value.c: replaces the table on top by a read-only, strict proxy; `name` starts its errors. */
+/* host_value.c: replaces the table on top by a read-only, strict proxy; errors name it `name`. */
 void lg_host_freeze(struct lua_State *L, const char *name);
 
 /* host_value.c: if the value at `index` is a view or frozen table. */

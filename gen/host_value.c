@@ -1,5 +1,5 @@
-/* host_value.c -- values between C and Lua: read-only views of lg_value trees, frozen tables, sorted
- * keys, and the way back; see host_lua.h.
+/* host_value.c -- values between C and Lua: read-only views of lg_value trees, frozen tables,
+ * sorted keys, and the way back; see host_lua.h.
  *
  * A view is a userdata that points into the C tree, so nothing is copied on the way in. It carries
  * the number of the call it was made in and refuses to be read later, when the tree may be gone.

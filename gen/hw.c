@@ -118,7 +118,7 @@ const lg_hw_row *lg_hw_best(const char *machine, const char *cpuinfo) {
     return best;
 }
 
-/* This machine's name and /proc/cpuinfo (which has no size to ask for, so it is read to its end). */
+/* This machine's name and /proc/cpuinfo (which tells no size, so it is read to its end). */
 static bool read_machine(struct utsname *name, lb_arena *arena, char **cpuinfo, lb_err *err) {
     static const char path[] = "/proc/cpuinfo";
     if (uname(name) < 0) {
@@ -130,7 +130,8 @@ static bool read_machine(struct utsname *name, lb_arena *arena, char **cpuinfo, 
     }
     FILE *f = fopen(path, "r");
     if (f == NULL) {
-        return lb_err_set(err, LB_IO, "%s: cannot be opened, so 'native' is not known; name a row", path);
+        return lb_err_set(err, LB_IO, "%s: cannot be opened, so 'native' is not known; name a row",
+                          path);
     }
     size_t n = fread(text, 1, CPUINFO_BYTES_MAX - 1, f);
     bool bad = ferror(f) != 0;

@@ -1,5 +1,5 @@
 /* hw.h -- the hardware rows of hw.def: row classes (an instruction set and its limits) and device
- * rows (real boards). C and templates ask a row for numbers and capabilities, never for its name. */
+ * rows (real boards). C and templates ask a row for numbers and capabilities, not for its name. */
 #ifndef LG_HW_H
 #define LG_HW_H
 
@@ -55,8 +55,8 @@ bool lg_hw_find_device(const char *name, const lg_hw_device **out, lb_err *err);
 const lg_hw_row *lg_hw_rows(size_t *n);
 const lg_hw_device *lg_hw_devices(size_t *n);
 
-/* The best CPU row for a machine (uname -m) with the given text of /proc/cpuinfo, or NULL. A feature
- * counts only if every "flags" or "Features" line lists it: cores may differ. */
+/* The best CPU row for a machine (uname -m) with the given text of /proc/cpuinfo, or NULL. A
+ * feature counts only if every "flags" or "Features" line lists it: cores may differ. */
 const lg_hw_row *lg_hw_best(const char *machine, const char *cpuinfo);
 
 /* Whether this machine can run the CPU row's programs itself. False for GPU rows. */
@@ -72,8 +72,8 @@ bool lg_hw_has(const lg_hw_row *row, lg_hw_cap cap);
 /* The largest grid on x, y and z. */
 void lg_hw_grid_max(const lg_hw_row *row, uint64_t out[3]);
 
-/* What kernels may see of a row: isa, vec_f32 (CPU), every number that is not 0, every capability as
- * a bool; not its name. NULL if the builder has failed. */
+/* What kernels may see of a row: isa, vec_f32 (CPU), every number that is not 0, every capability
+ * as a bool; not its name. NULL if the builder has failed. */
 lg_value *lg_hw_value(const lg_hw_row *row, lg_builder *b);
 
 /* All rows and devices: a table for people, or a JSON list of objects with `name`, `kind` ("cpu",

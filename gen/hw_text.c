@@ -108,10 +108,13 @@ static uint32_t common_caps(void) {
 static void put_gpu(const lg_hw_row *r, lb_text *out) {
     char cc[24];
     snprintf(cc, sizeof cc, "%" PRIu64 ".%" PRIu64, r->compute_major, r->compute_minor);
-    lb_text_printf(out, "%-8s %4s %8" PRIu64 " %7" PRIu64 " %9" PRIu64 " %9" PRIu64 "  %-12s ",
+    lb_text_printf(out, "%-8s %4s %8" PRIu64 " %7" PRIu64 " %9" PRIu64 " %9" PRIu64 "  %s",
                    r->name, cc, r->threads_per_sm, r->ctas_per_sm, r->smem_per_cta_bytes,
                    r->smem_per_sm_bytes, r->host);
-    put_caps(r->caps & ~common_caps(), out);
+    uint32_t caps = r->caps & ~common_caps();
+    int pad = caps == 0 ? 0 : 13 - (int)strlen(r->host);
+    lb_text_printf(out, "%*s", pad, "");
+    put_caps(caps, out);
 }
 
 static void put_rows(bool gpu, lb_text *out) {
@@ -145,7 +148,8 @@ static bool targets_table(lb_text *out, lb_err *err) {
     lb_text_add(out, "\nGPU rows (all: grid 2147483647 x 65535 x 65535, 1024 threads a CTA, 255 "
                      "registers a thread)\nall have");
     put_caps(common_caps(), out);
-    lb_text_add(out, "name       cc  thr/SM  CTAs/SM  smem/CTA   smem/SM  host          capabilities\n");
+    lb_text_add(out, "name       cc  thr/SM  CTAs/SM  smem/CTA   smem/SM  host          "
+                     "capabilities\n");
     put_rows(true, out);
     lb_text_add(out, "\nDevices\nname          row       SMs  L2 MiB   GB/s memory MiB\n");
     put_devices(out);

@@ -1,11 +1,12 @@
-/* template.h -- turns a template file into Lua source, line for line: line n of the template is line
- * n of the Lua, so that every Lua error carries the template's own file and line.
+/* template.h -- turns a template file into Lua source, line for line: line n of the template is
+ * line n of the Lua, so that every Lua error carries the template's own file and line.
  *
  * The form (templates/README.md has an example):
- *   - A file is Lua until a line "%%template"; from there on it is text, until a line "%%lua" or the
- *     next "%%template" or the end. A file without such a line is plain Lua and stays as it is.
- *   - In text, a line whose first non-blank is % is Lua. All other lines are output; ${expr} inserts
- *     a value. A line of blanks and one ${expr} inserts any number of lines at its own indentation.
+ *   - A file is Lua until a line "%%template"; from there on it is text, until a line "%%lua" or
+ *     the next "%%template" or the end. A file without such a line is plain Lua and stays as it is.
+ *   - In text, a line whose first non-blank is % is Lua. All other lines are output; ${expr}
+ *     inserts a value. A line of blanks and one ${expr} inserts any number of lines at its own
+ *     indentation.
  *   - "%%template" makes module.render(params), in whose text parameters are plain names;
  *     "%%template name(a, b)" makes module.name(a, b). Both return the text as a string.
  * This file knows the text only; what the Lua may do is decided by the host. */

@@ -310,8 +310,8 @@ void lg_build_set_n(lg_builder *b, lg_value *map, const char *key, size_t n_byte
     }
     if (lg_value_find_n(map, key, n_bytes) != NULL) {
         b->failed = true;
-        lb_err_set(&b->err, LB_DUPLICATE, "key '%.*s' set twice", n_bytes > 100 ? 100 : (int)n_bytes,
-                   key);
+        int shown = n_bytes > 100 ? 100 : (int)n_bytes;
+        lb_err_set(&b->err, LB_DUPLICATE, "key '%.*s' set twice", shown, key);
         return;
     }
     if (map->u.map.n == map->u.map.cap && !grow_map(b, map)) {

@@ -1,5 +1,5 @@
-/* test_expr.c -- expr: parsing, checked values, text that parses back, folding, trends; the C text is
- * compiled and compared. */
+/* test_expr.c -- expr: parsing, checked values, text that parses back, folding, trends; the C text
+ * is compiled and compared. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -296,7 +296,8 @@ static void c_text_reads_well(void **state) {
     lb_text_init(&t, &arena);
     lg_expr_c(parse("ceil_div(T, 16) + S"), names, c_names, 1, &t);
     assert_true(lb_text_done(&t, NULL));
-    assert_string_equal(t.data, "(((uint64_t)n_rows / 16ull + ((uint64_t)n_rows % 16ull != 0)) + S)");
+    assert_string_equal(t.data, "(((uint64_t)n_rows / 16ull + "
+                                "((uint64_t)n_rows % 16ull != 0)) + S)");
 }
 
 /* A C program of random expressions must print the values that lg_expr_eval gives. */

@@ -211,7 +211,8 @@ static void results_are_refused_with_their_path(void **state) {
     assert_int_equal(e.code, LB_LIMIT);
     lb_arena small;
     lb_arena_init(&small, "small", 100000);
-    name = fresh("return function() local t = { 1 } for i = 1, 40 do t = { t, t } end return t end");
+    name = fresh("return function() local t = { 1 }\n"
+                 "for i = 1, 40 do t = { t, t } end return t end");
     assert_false(lg_host_call(host, name, NULL, NULL, &small, &out, &e));
     assert_int_equal(e.code, LB_NO_MEMORY);
     lb_arena_reset(&small);
@@ -296,7 +297,8 @@ static void files_use_each_other(void **state) {
 
 static void template_errors_have_file_and_line(void **state) {
     (void)state;
-    render_fails("%%template\nx\ny ${HALF}\n", LB_BAD_VALUE, "templates/%s:3: undefined name 'HALF'");
+    render_fails("%%template\nx\ny ${HALF}\n", LB_BAD_VALUE,
+                 "templates/%s:3: undefined name 'HALF'");
     render_fails("%%template\n% local a = HALF\n", LB_BAD_VALUE,
                  "templates/%s:2: undefined name 'HALF'");
     render_fails("%%template\n${params.HALF}\n", LB_BAD_VALUE, "templates/%s:2: no 'HALF' among: "
@@ -433,8 +435,8 @@ static void bounds_hold(void **state) {
     for (int i = 0; i < 3; i++) {
         assert_false(lg_host_call(h, spin, NULL, NULL, &arena, &out, &e));
         assert_int_equal(e.code, LB_LIMIT);
-        assert_string_equal(e.text, with_name("templates/%s:2: more than 100000 Lua instructions in "
-                                              "one call", spin));
+        assert_string_equal(e.text, with_name("templates/%s:2: more than 100000 Lua instructions "
+                                              "in one call", spin));
         for (size_t k = 0; k < sizeof hungry / sizeof *hungry; k++) {
             assert_false(lg_host_call(h, fresh(hungry[k]), NULL, NULL, &arena, &out, &e));
             assert_true(e.code == LB_NO_MEMORY || e.code == LB_LIMIT || e.code == LB_BAD_VALUE);
@@ -457,8 +459,8 @@ static void parameters_of_an_earlier_call_are_dead(void **state) {
                              "  kept = p\nend\n");
     must(lg_host_call(host, name, NULL, params(), &arena, &out, &e), &e);
     assert_false(lg_host_call(host, name, NULL, params(), &arena, &out, &e));
-    assert_string_equal(e.text, with_name("templates/%s:3: a parameter table of an earlier call was "
-                                          "kept", name));
+    assert_string_equal(e.text, with_name("templates/%s:3: a parameter table of an earlier call "
+                                          "was kept", name));
 }
 
 static void functions_are_found_or_missed(void **state) {
@@ -541,7 +543,8 @@ static void order_is_total(void **state) {
                              "for i = 2, #t do local a, b = t[i - 1], t[i]\n"
                              "assert(a.key < b.key or (a.key == b.key and a.at < b.at)) end\n"
                              "local s = { 'b', 'a', 'C', '' }\ntable.sort(s)\n"
-                             "local n = { 3, 1, 2 } table.sort(n) table.sort({}) table.sort({ 1 })\n"
+                             "local n = { 3, 1, 2 } table.sort(n)\n"
+                             "table.sort({}) table.sort({ 1 })\n"
                              "return join(s, ',') .. join(n, ',') .. #t end }"),
                         "\",C,a,b1,2,31000\"\n");
 }
@@ -550,9 +553,12 @@ static void order_is_total(void **state) {
  * digits and no trigraphs are checked on the text. */
 static void c_texts_cannot_break_out(void **state) {
     (void)state;
-    assert_string_equal(render("%%template\n${c_string('a\"\\\\\\n\\0' .. '7?\?/\\255\xC3\xA9')}\n"),
+    assert_string_equal(render("%%template\n"
+                               "${c_string('a\"\\\\\\n\\0' .. '7?\?/\\255\xC3\xA9')}\n"),
                         "\"a\\\"\\\\\\012\\0007?\\?/\\377\\303\\251\"\n");
-    assert_string_equal(render("%%template\n/* ${c_comment('a */ b /* c ?\?/ \\n // \xE2\x80\xAE d\\\\')} */\n"),
+    assert_string_equal(render("%%template\n"
+                               "/* ${c_comment('a */ b /* c ?\?/ \\n "
+                               "// \xE2\x80\xAE d\\\\')} */\n"),
                         "/* a * / b / * c ? ?/   // ? d\\. */\n");
     assert_string_equal(render("%%template\n/*${c_comment('**//**//*/')}*/\n"),
                         "/*** // ** // * /.*/\n");
