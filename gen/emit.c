@@ -60,6 +60,38 @@ static bool render_kernels(lg_emitter *e, lb_err *err) {
     return true;
 }
 
+/* `map` with one key's value replaced. */
+static lg_value *with_replaced(lg_builder *b, const lg_value *map, const char *key, const lg_value *item) {
+    lg_value *v = lg_build_map(b);
+    for (size_t i = 0; i < lg_value_count(map); i++) {
+        const lg_value_entry *entry = &map->u.map.entries[i];
+        const char *name = entry->key->u.string.bytes;
+        lg_build_set(b, v, name, strcmp(name, key) == 0 ? item : entry->value);
+    }
+    return v;
+}
+
+/* The kernels once more over the plain-C instruction layer, under other names, and a step that calls them: what
+ * `selftest` compares with on the machine itself. */
+static bool render_plain(lg_emitter *e, const lg_value *all, lb_err *err) {
+    lg_builder b;
+    lg_build_init(&b, e->arena);
+    for (uint32_t i = 0; i < e->plan->n_kernels; i++) {
+        const lg_kernel *k = &e->plan->kernels[i];
+        const lg_value *hw = with_replaced(&b, lg_value_find(k->op, "hw"), "isa", lg_build_string(&b, "isa_plain.h"));
+        lg_value *params = lg_build_map(&b);
+        lg_build_set_string(&b, params, "name", k->name);
+        lg_build_set_string(&b, params, "file", lb_format(e->arena, err, "kernel/%s.c.lua", k->family));
+        lg_build_set(&b, params, "op", with_replaced(&b, k->op, "hw", hw));
+        const char *path = lb_format(e->arena, err, "src/plain/%s.c", k->name);
+        if (!lg_build_done(&b, err) || path == NULL || !render(e, "program/plain_kernel.c.lua", params, path, err)) {
+            return false;
+        }
+    }
+    return render(e, "program/plain_names.h.lua", all, "src/plain/names.h", err) &&
+           render(e, "program/plain_step.c.lua", all, "src/plain/step.c", err);
+}
+
 static int by_name(const void *a, const void *b) {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
@@ -217,7 +249,7 @@ static bool render_program(lg_emitter *e, const lg_proof *proof, lb_err *err) {
     lg_value *sources = lg_build_array(&b);
     if (!lg_emit_params(e->plan, e->o, e->arena, &all, err) || !lg_emit_info(e, all, &info, err) ||
         !info_lines(e, info, &b, lines, err) || !render(e, "program/kernels.h.lua", all, "src/kernels.h", err) ||
-        !render(e, "program/step.c.lua", all, "src/step.c", err) || !render_kernels(e, err) ||
+        !render(e, "program/step.c.lua", all, "src/step.c", err) || !render_kernels(e, err) || !render_plain(e, all, err) ||
         !lg_emit_text_parts(e, all, err)) {
         return false;
     }

@@ -92,8 +92,9 @@ typedef struct rt_model {
      * buffer. `arenas[k]` has arena_bytes[k] bytes, 64-byte aligned. T = 0 runs nothing. */
     bool (*step)(uint8_t *const *arenas, const rt_step *step, rt_pool *pool, lb_err *err);
 
-    /* Runs the built-in checks of every kernel against integer references. */
-    bool (*selftest)(rt_pool *pool, lb_err *err);
+    /* The same step by the plain-C twins of all kernels, slow and equal to the bit: `selftest` runs both on this
+     * machine and compares logits and caches. NULL if the program was emitted without them. */
+    bool (*step_plain)(uint8_t *const *arenas, const rt_step *step, rt_pool *pool, lb_err *err);
 } rt_model;
 
 extern const rt_model lagen_model;

@@ -8,7 +8,9 @@
 
 #include "model_abi.h"
 
+/* One pass of the model; the second runs the plain-C twins of the kernels (src/plain/). */
 bool lagen_step(uint8_t *const *arenas, const rt_step *step, rt_pool *pool, lb_err *err);
+bool lagen_step_plain(uint8_t *const *arenas, const rt_step *step, rt_pool *pool, lb_err *err);
 % for _, k in ipairs(kernels) do
 
 /* ${k.family}; grid ${k.grid_text} */
