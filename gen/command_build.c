@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/utsname.h>
+#include <unistd.h>
 
 #include "base/digest.h"
 #include "base/file.h"
@@ -82,6 +83,9 @@ static bool emit(lg_context *c, const build_args *a, const lg_request *rq, const
                           r.plan->n_kernels, r.proof.n_facts, result.n_files, result.n_changed));
     }
     lg_result_close(&r);
+    if (!ok && *out != NULL) {
+        rmdir(*out); /* a folder made for nothing goes away; one with content stays */
+    }
     return ok;
 }
 

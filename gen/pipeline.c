@@ -25,17 +25,16 @@ static void dump_proof(const lg_plan *plan, const lg_proof *proof, lb_text *out)
 
 /* The context, slots and chunk in force: what was asked, else what the file says. Nothing is cut: a value that
  * is too large is refused with the largest that would do. */
-static bool choose_limits(const lg_request *rq, const lg_gguf *file, lg_build_options *o, lg_limits *limits, lb_err *err) {
-    const char *arch = NULL;
-    lb_arena scratch;
+static bool choose_limits(const lg_request *rq, const lg_gguf *file, lb_arena *arena, lg_build_options *o,
+                          lg_limits *limits, lb_err *err) {
+    const char *arch_name = NULL;
     uint64_t trained = 0;
-    lb_arena_init(&scratch, "keys", 1 << 20);
-    bool ok = lg_gguf_arch(file, &scratch, &arch, err);
-    const char *key = ok ? lb_format(&scratch, err, "%s.context_length", arch) : NULL;
-    ok = key != NULL && lg_gguf_u64(file, key, NULL, &trained, err);
-    lb_arena_reset(&scratch);
-    if (!ok) {
+    const char *key = lg_gguf_arch(file, arena, &arch_name, err) ? lb_format(arena, err, "%s.context_length", arch_name) : NULL;
+    if (key == NULL || !lg_gguf_u64(file, key, NULL, &trained, err)) {
         return false;
+    }
+    if (trained == 0) {
+        return lb_err_set(err, LB_BAD_VALUE, "key '%s.context_length' is 0; a model needs at least 1", arch_name);
     }
     uint64_t ctx = rq->ctx == 0 ? trained : rq->ctx;
     uint64_t chunk = rq->chunk != 0 ? rq->chunk : (ctx < 512 ? ctx : 512);
@@ -55,7 +54,7 @@ bool lg_run(const lg_request *rq, lb_arena *arena, lg_result *r, lb_err *err) {
     if (templates == NULL ||
         !lg_gguf_open(rq->model, arena, &r->file, err) ||                            /* 1 read */
         !lg_hw_find(rq->target, &r->hw, err) ||
-        !choose_limits(rq, r->file, &o, &limits, err) ||
+        !choose_limits(rq, r->file, arena, &o, &limits, err) ||
         !lg_host_open(templates, NULL, arena, &r->host, err) ||
         !lg_graph_build(r->file, r->host, &o, arena, &r->arch_graph, err) ||         /* 3 graph */
         !lg_graph_check(r->arch_graph, "graph", err)) {                              /* 4 check */

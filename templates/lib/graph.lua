@@ -22,7 +22,7 @@ function M:key(name, kind, default)
   end
   local is = math.type(v) or type(v)
   local ok = (kind == "int" and is == "integer") or (kind == "bool" and is == "boolean")
-    or (kind == "number" and (is == "integer" or is == "float")) or (kind == "string" and is == "string")
+    or (kind == "number" and is == "float") or (kind == "string" and is == "string")
   if not ok then
     fail("key '" .. name .. "' must be " .. kind .. ", the file holds " .. is)
   end

