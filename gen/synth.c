@@ -21,6 +21,7 @@ typedef struct tensor {
     uint64_t ne[MAX_DIMS];
     uint64_t n_rows;
     uint64_t n_elems;
+    uint64_t n_bytes;
     double mean, std;
     const lg_value *values; /* an array of all elements, or NULL for random ones */
 } tensor;
@@ -118,7 +119,6 @@ static bool read_fill(const lg_at *at, tensor *t, lb_err *err) {
 static bool read_shape(const lg_at *at, tensor *t, lb_err *err) {
     lg_at ne;
     size_t n = 0;
-    uint64_t n_bytes = 0;
     if (!lg_at_array(at, "ne", &ne, &n, err)) {
         return false;
     }
@@ -132,7 +132,7 @@ static bool read_shape(const lg_at *at, tensor *t, lb_err *err) {
             return false;
         }
     }
-    if (!lg_qtype_tensor_bytes(t->type, t->n_dims, t->ne, &t->n_elems, &n_bytes, err)) {
+    if (!lg_qtype_tensor_bytes(t->type, t->n_dims, t->ne, &t->n_elems, &t->n_bytes, err)) {
         return lb_err_prefix(err, "tensor '%.64s'", t->name);
     }
     t->n_rows = t->n_elems / t->ne[0];
@@ -221,7 +221,8 @@ static bool keep_going(job *j, const lb_out *out, lb_err *err) {
     if (j->o->stop != NULL && *j->o->stop != 0) {
         return lb_err_set(err, LB_CANCELLED, "stopped; %s was not written", j->o->out_path);
     }
-    if (j->o->progress != NULL && out->n_bytes - j->shown_bytes >= PROGRESS_BYTES) {
+    if (j->o->progress != NULL && !j->o->header_only &&
+        out->n_bytes - j->shown_bytes >= PROGRESS_BYTES) {
         j->shown_bytes = out->n_bytes;
         j->o->progress(j->o->progress_arg, out->n_bytes, j->total_bytes);
     }
@@ -246,6 +247,11 @@ static bool write_tensor(job *j, const tensor *t, lb_out *out, lb_err *err) {
     return ok && lg_gguf_write_pad(out, err);
 }
 
+/* A hole of the tensor's length, and its padding. */
+static bool skip_tensor(const tensor *t, lb_out *out, lb_err *err) {
+    return lb_out_skip(out, t->n_bytes, err) && lg_gguf_write_pad(out, err);
+}
+
 static bool write_file(job *j, lb_out *out, lb_err *err) {
     if (!lg_gguf_write_header(j->writer, out, err)) {
         return false;
@@ -254,11 +260,10 @@ static bool write_file(job *j, lb_out *out, lb_err *err) {
     if (!lb_add(out->n_bytes, data_bytes, &j->total_bytes)) {
         return lb_err_set(err, LB_OVERFLOW, "%s would have more than 2^64 bytes", j->o->out_path);
     }
-    if (j->o->header_only) {
-        return lb_out_skip(out, data_bytes, err) && lb_out_finish(out, err);
-    }
     for (uint64_t i = 0; i < j->n_tensors; i++) {
-        if (!write_tensor(j, &j->tensors[i], out, err)) {
+        const tensor *t = &j->tensors[i];
+        bool hole = j->o->header_only && t->values == NULL;
+        if (!(hole ? skip_tensor(t, out, err) : write_tensor(j, t, out, err))) {
             return err->code == LB_CANCELLED || err->code == LB_IO
                        ? false
                        : lb_err_prefix(err, "tensor '%.64s'", j->tensors[i].name);

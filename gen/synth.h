@@ -23,7 +23,8 @@ typedef struct lg_synth_options {
     const char *types;      /* a tensor type or a mix that the recipe knows; NULL = the recipe's */
     uint32_t layers;        /* 0 = the recipe's */
     uint64_t seed;          /* at most 2^63 - 1 */
-    bool header_only;       /* the data part is a hole: right length, no weights, no disk space */
+    bool header_only;       /* random weights are a hole: right length, no disk space; those of the
+                               recipe (fill = "values") are written: plans depend on them */
     const volatile sig_atomic_t *stop; /* becomes non-zero to stop; may be NULL */
     void (*progress)(void *arg, uint64_t done_bytes, uint64_t total_bytes); /* may be NULL */
     void *progress_arg;

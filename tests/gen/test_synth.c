@@ -185,6 +185,28 @@ static void header_only_is_long_and_empty(void **state) {
     assert_int_equal(r.n_tensors, 688);
 }
 
+/* What configures the graph is there all the same, and equal to that of the whole file. */
+static void header_only_has_the_recipes_numbers(void **state) {
+    (void)state;
+    float numbers[2][16];
+    for (int i = 0; i < 2; i++) {
+        lg_synth_options o = options("synth/llama-freqs");
+        lg_gguf *g = NULL;
+        lb_err e = {0};
+        o.header_only = i == 1;
+        make(&o, NULL);
+        assert_true(lg_gguf_open(path, &arena, &g, &e));
+        const lg_gguf_tensor *t = lg_gguf_tensor_find(g, "rope_freqs.weight");
+        assert_int_equal(t->n_bytes, sizeof numbers[0]);
+        memcpy(numbers[i], t->data, sizeof numbers[0]);
+        const lg_gguf_tensor *w = lg_gguf_tensor_find(g, "blk.1.ffn_down.weight");
+        assert_int_equal(w->data[w->n_bytes / 2] == 0 && w->data[0] == 0, i);
+        lg_gguf_close(g);
+    }
+    assert_memory_equal(numbers[0], numbers[1], sizeof numbers[0]);
+    assert_true(numbers[0][0] >= 1.0F);
+}
+
 static void stop_after_some(void *arg, uint64_t done, uint64_t total) {
     assert_true(done <= total);
     *(volatile sig_atomic_t *)arg = 1;
@@ -310,6 +332,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(layers_and_types_are_kept, setup, teardown),
         cmocka_unit_test_setup_teardown(tensors_are_independent, setup, teardown),
         cmocka_unit_test_setup_teardown(header_only_is_long_and_empty, setup, teardown),
+        cmocka_unit_test_setup_teardown(header_only_has_the_recipes_numbers, setup, teardown),
         cmocka_unit_test_setup_teardown(stopping_leaves_nothing, setup, teardown),
         cmocka_unit_test_setup_teardown(refusals, setup, teardown),
         cmocka_unit_test_setup_teardown(bad_recipes_are_refused, setup, teardown),
