@@ -266,6 +266,7 @@ static bool render_program(lg_emitter *e, const lg_proof *proof, lb_err *err) {
     lg_build_set(&b, build, "kernel_sources", kernel_sources(e, &b));
     lg_build_set(&b, build, "runtime_sources", sources);
     return lg_build_done(&b, err) && render(e, "program/build.ninja.lua", build, "build.ninja", err) &&
+           render(e, "program/bundle.sh.lua", build, "bundle.sh", err) &&
            add_json(e, proof, err) && add_manifest(e, info, err);
 }
 

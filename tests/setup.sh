@@ -6,6 +6,8 @@ cd "$(dirname "$0")/.."
 what=${1:-build}
 
 build_packages=(gcc libc6-dev ninja-build liblua5.4-dev libjansson-dev libssl-dev libedit-dev python3-venv)
+# Libraries of the other architecture, for the cross-compiled programs that run under qemu-user.
+arm_packages=(libssl-dev:arm64 libedit-dev:arm64 libjansson-dev:arm64)
 test_packages=(libcmocka-dev libpcre2-dev clang libclang-rt-14-dev gcc-aarch64-linux-gnu qemu-user)
 
 as_root() {
@@ -63,6 +65,10 @@ demo)
     ;;
 test)
     apt_missing "${build_packages[@]}" "${test_packages[@]}"
+    if [ "$(uname -m)" = x86_64 ]; then
+        dpkg --print-foreign-architectures | grep -qx arm64 || as_root dpkg --add-architecture arm64
+        apt_missing "${arm_packages[@]}"
+    fi
     pip_missing numpy gguf jinja2
     model
     ;;

@@ -49,8 +49,12 @@ rule cc
   deps = gcc
   description = cc $out
 rule link
-  command = $cc $opt $in -o $out -Wl,-rpath,'$$ORIGIN/lib' -Wl,--build-id=none -lcrypto -ledit -ljansson -lpthread -lm
+  command = $cc $opt $in -o $out -Wl,-rpath,'$$ORIGIN/lib',--disable-new-dtags -Wl,--build-id=none -lcrypto -ledit -ljansson -lpthread -lm
   description = link $out
+
+rule bundle
+  command = sh bundle.sh '$cc' $in && touch $out
+  description = lib $in
 
 % for _, s in ipairs(own_sources) do
 build ${object(s)}: ${rule_of(s, kernel_sources)} ${s}.c
@@ -61,4 +65,5 @@ build ${object(s)}: cc ${s}.c
 
 build ${model}-cli: link $
   ${objects(own_sources, runtime_sources)}
-default ${model}-cli
+build obj/libs: bundle ${model}-cli | bundle.sh
+default ${model}-cli obj/libs
