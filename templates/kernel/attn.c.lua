@@ -47,8 +47,14 @@ function module.describe(op)
   }
 end
 
--- Register tiles of n pairs: 3 because groups of 3 query heads are common.
-local PAIRS = { 16, 8, 4, 3, 2, 1 }
+-- Register tiles of n pairs, at most `most`: 3 because groups of 3 query heads are common.
+local function pair_tiles(most)
+  local list = {}
+  for _, n in ipairs({ 16, 8, 4, 3, 2, 1 }) do
+    if n <= most then list[#list + 1] = n end
+  end
+  return list
+end
 
 %%template
 % local d = module.describe(params)
@@ -129,7 +135,7 @@ ISA_FN void score_tile(pairs *s, uint32_t i, const uint16_t *keys, uint32_t at, 
  * still inside the split and is masked later. */
 static void scores(pairs *s, const uint16_t *keys, uint32_t first, uint32_t last) {
     uint32_t i = 0;
-% for _, n in ipairs(PAIRS) do
+% for _, n in ipairs(pair_tiles(pairs)) do
 % local n_vec = math.max(1, math.min(4, 16 // n))
     for (; ISA_ACCS >= ${n} && i + ${n} <= s->n; i += ${n}) {
         const uint32_t step = ISA_N * (ISA_ACCS == 16 ? ${n_vec} : ${math.max(1, n_vec // 2)});
@@ -203,7 +209,7 @@ ISA_FN void value_tile(pairs *s, uint32_t i, const uint16_t *values, uint32_t fr
 static void value_rows(pairs *s, uint32_t i, uint32_t n, const uint16_t *values, uint32_t from,
     uint32_t to) {
     const uint32_t end = i + n;
-% for _, n in ipairs(PAIRS) do
+% for _, n in ipairs(pair_tiles(pairs)) do
 % local n_vec = math.max(1, math.min(4, 16 // n))
     for (; ISA_ACCS >= ${n} && i + ${n} <= end; i += ${n}) {
         const uint32_t most = ISA_ACCS == 16 ? ${n_vec} : ${math.max(1, n_vec // 2)};

@@ -87,6 +87,13 @@ function M.c_params(d)
   return join(lines, "\n")
 end
 
+-- The layout of a tensor type as data, for lb_layout: arg.type names the quant file.
+function M.layout(arg)
+  local quant = import("quant/" .. arg.type .. ".lua")
+  return { type = quant.type, qblock_elems = quant.qblock_elems,
+           qblock_bytes = quant.qblock_bytes, planes = quant.planes }
+end
+
 -- Columns [0, k) as whole atoms (of `per` qblocks, `bytes` long) and one narrower rest.
 function M.atoms(quant, k)
   local per = 256 // quant.qblock_elems

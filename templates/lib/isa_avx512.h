@@ -207,7 +207,6 @@ ISA_FN isa_i isa_dot_wide(isa_i acc, const isa_i *w, const int8_t *q, int n, int
 #pragma GCC unroll 8
     for (int i = 0; i < n; i += per) {
         __m512i pairs = _mm512_maddubs_epi16(w[i], isa_four(q + 4 * i));
-#pragma GCC unroll 8
         for (int j = i + 1; j < i + per && j < n; j++) {
             __m512i more = _mm512_maddubs_epi16(w[j], isa_four(q + 4 * j));
             pairs = _mm512_add_epi16(pairs, more);

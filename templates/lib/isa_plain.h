@@ -15,7 +15,7 @@
 
 #include "isa_soft.h"
 
-enum { ISA_N = 16, ISA_TOKENS = 16, ISA_ACCS = 16, ISA_S8_BIAS = 0 };
+enum { ISA_N = 16, ISA_TOKENS = 2, ISA_ACCS = 2, ISA_S8_BIAS = 0 };
 
 typedef struct isa_f {
     float lane[ISA_N];

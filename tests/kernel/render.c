@@ -1,8 +1,9 @@
 /* render.c -- test tool: renders kernels through the real host and templates.
  *
  *   render TEMPLATES OPS.json OUT
- * OPS.json is an array of op tables (docs/kernels.md). For op i writes OUT/<name>.c and, for all of
- * them, OUT/index.json: the array of descriptors, in order. Exit 1 with one line on an error. */
+ * OPS.json is { "ops": [op tables (docs/kernels.md)], "types": [tensor types] }. Writes
+ * OUT/<name>.c for each op, OUT/index.json: the descriptors in order, OUT/layouts.json: the types'
+ * layouts in order. Exit 1 with one line on an error. */
 #include <stdio.h>
 #include <string.h>
 
@@ -53,6 +54,38 @@ static bool render_op(job *j, const lg_at *op, lb_err *err) {
     return c_name != NULL && write_text(j, c_name, &text, err);
 }
 
+static bool layout_of(job *j, const lg_at *type, lb_err *err) {
+    lg_builder b;
+    lg_value *layout;
+    lg_build_init(&b, j->arena);
+    lg_value *arg = lg_build_map(&b);
+    lg_build_set(&b, arg, "type", type->value);
+    return lg_build_done(&b, err) &&
+           lg_host_call(j->host, "lib/descr.lua", "layout", arg, j->arena, &layout, err) &&
+           lg_value_to_json(layout, &j->list, err);
+}
+
+/* Writes the JSON array that `one` makes of each item under `key`. */
+static bool each(job *j, const lg_at *root, const char *key, const char *file,
+                 bool (*one)(job *, const lg_at *, lb_err *), lb_err *err) {
+    lg_at items;
+    size_t n;
+    if (!lg_at_array(root, key, &items, &n, err)) {
+        return false;
+    }
+    lb_text_init(&j->list, j->arena);
+    lb_text_add(&j->list, "[\n");
+    for (size_t i = 0; i < n; i++) {
+        lg_at item = lg_at_item(&items, i);
+        if (!one(j, &item, err)) {
+            return lb_err_prefix(err, "%s %zu", key, i);
+        }
+        lb_text_add(&j->list, i + 1 < n ? ",\n" : "");
+    }
+    lb_text_add(&j->list, "]\n");
+    return write_text(j, file, &j->list, err);
+}
+
 static bool run(job *j, const char *ops_file, lb_err *err) {
     char *text;
     size_t n_bytes;
@@ -61,21 +94,9 @@ static bool run(job *j, const char *ops_file, lb_err *err) {
         !lg_value_from_json(ops_file, text, n_bytes, j->arena, &tree, err)) {
         return false;
     }
-    lg_at root = lg_at_root("ops", tree), ops;
-    size_t n;
-    if (!lg_at_array(&root, NULL, &ops, &n, err)) {
-        return false;
-    }
-    lb_text_add(&j->list, "[\n");
-    for (size_t i = 0; i < n; i++) {
-        lg_at op = lg_at_item(&ops, i);
-        if (!render_op(j, &op, err)) {
-            return lb_err_prefix(err, "op %zu", i);
-        }
-        lb_text_add(&j->list, i + 1 < n ? ",\n" : "");
-    }
-    lb_text_add(&j->list, "]\n");
-    return write_text(j, "index.json", &j->list, err);
+    lg_at root = lg_at_root("ops", tree);
+    return each(j, &root, "ops", "index.json", render_op, err) &&
+           each(j, &root, "types", "layouts.json", layout_of, err);
 }
 
 int main(int argc, char **argv) {
@@ -87,7 +108,6 @@ int main(int argc, char **argv) {
     }
     lb_arena_init(&arena, "render", UINT64_C(1) << 30);
     job j = {.arena = &arena, .out_dir = argv[3]};
-    lb_text_init(&j.list, &arena);
     bool ok = lg_host_open(argv[1], NULL, &arena, &j.host, &err);
     if (ok) {
         ok = run(&j, argv[2], &err);

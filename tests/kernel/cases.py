@@ -1,0 +1,76 @@
+"""The table of kernel cases: op tables as docs/kernels.md describes them, and the steps each is run on.
+
+A step is a list of (slot, first position, rows) for its sequences; "T" gives one sequence from 0."""
+
+
+def matmul(K, *parts, epilogue="none", rows="T", T=(1, 2, 7, 16, 17, 33)):
+    """parts: (type, n) or (type, n, "b") with a bias."""
+    table = [{"type": p[0], "n": p[1], "bias": len(p) > 2} for p in parts]
+    op = {"family": "matmul", "K": K, "parts": table, "epilogue": epilogue, "rows": rows}
+    return op, [[(0, 0, t)] for t in T]
+
+
+def embed(wtype, H, V=33):
+    return {"family": "embed", "H": H, "V": V, "wtype": wtype}, [[(0, 0, 1)], [(0, 0, 19)]]
+
+
+def norm(H, rows="T", **outputs):
+    op = {"family": "norm_quant", "H": H, "eps": 1e-5, "outputs": outputs, "rows": rows}
+    return op, [[(0, 0, 1)], [(0, 0, 5)]]
+
+
+def quant(K):
+    return {"family": "quant", "K": K}, [[(0, 0, 1)], [(0, 0, 9)]]
+
+
+def rope_table(n_rot, base, mscale=1.0):
+    freq = [float(base) ** (-2.0 * i / n_rot) for i in range(n_rot // 2)]
+    op = {"family": "rope_table", "n_rot": n_rot, "freq": freq, "mscale": mscale}
+    return op, [[(0, 0, 4)], [(0, 131064, 8), (1, 1000000, 1)]]
+
+
+def rope_kv(n_head, n_kv, hd, n_rot, pairing, cap=512, slots=3):
+    op = {"family": "rope_kv", "n_head": n_head, "n_kv": n_kv, "hd": hd, "n_rot": n_rot,
+          "pairing": pairing, "cap": cap, "slots": slots}
+    return op, [[(1, 0, 1)], [(2, 250, 20), (0, 1020, 9)]]
+
+
+def attn(n_head, n_kv, hd, window=0, cap=768, slots=3, steps=None):
+    op = {"family": "attn", "n_head": n_head, "n_kv": n_kv, "hd": hd, "scale": hd ** -0.5,
+          "window": window, "cap": cap, "slots": slots}
+    return op, steps or ATTN_STEPS
+
+
+ATTN_STEPS = [[(0, 0, 1)], [(1, 254, 3)], [(1, 255, 1)], [(1, 256, 1)], [(2, 257, 1)],
+              [(0, 100, 5)], [(0, 0, 33)], [(2, 240, 40)], [(1, 600, 2), (0, 15, 1), (2, 511, 17)]]
+WINDOW_STEPS = [[(0, 0, 33)], [(1, 99, 3)], [(2, 350, 20)], [(1, 1000, 17), (0, 255, 1)],
+                [(0, 2047, 2)]]
+
+CASES = [
+    matmul(576, ("q4_1", 576), ("q4_1", 192), ("q4_1", 192)),
+    matmul(288, ("q4_1", 17), epilogue="add"),
+    matmul(32, ("q4_1", 1), T=(1, 15)),
+    matmul(64, ("q4_1", 33, "b"), ("q4_1", 33, "b"), epilogue="swiglu"),
+    matmul(1536, ("q4_0", 15), ("q8_0", 15), epilogue="swiglu"),
+    matmul(576, ("q8_0", 32001), rows="L", T=(1, 3)),
+    matmul(64, ("q4_0", 15, "b"), epilogue="add"),
+    matmul(288, ("q5_0", 16)),
+    matmul(1536, ("q5_1", 17)),
+    matmul(512, ("q4_k", 33), epilogue="add"),
+    matmul(256, ("q5_k", 15)),
+    matmul(768, ("q6_k", 17)),
+    matmul(256, ("q4_k", 16), ("q6_k", 17), ("f16", 5, "b")),
+    matmul(300, ("f32", 17, "b")),
+    matmul(64, ("f16", 16)),
+    matmul(259, ("bf16", 3), epilogue="add"),
+    embed("f32", 259), embed("f16", 64), embed("bf16", 300), embed("q4_0", 288),
+    embed("q4_1", 576), embed("q5_0", 32), embed("q5_1", 288), embed("q8_0", 576),
+    embed("q4_k", 512), embed("q5_k", 256), embed("q6_k", 768),
+    norm(576, q8=True), norm(288, f32=True, q8=True), norm(100, rows="L", f32=True),
+    norm(1536, rows="L", q8=True),
+    quant(32), quant(1536),
+    rope_table(64, 10000.0), rope_table(24, 500000.0, 1.3465736),
+    rope_kv(9, 3, 64, 64, "norm"), rope_kv(2, 1, 32, 24, "neox"), rope_kv(2, 2, 48, 20, "norm"),
+    attn(9, 3, 64), attn(4, 4, 16, window=100, cap=512, steps=WINDOW_STEPS),
+    attn(8, 1, 128), attn(2, 1, 256, steps=ATTN_STEPS[1:8:2]),
+]

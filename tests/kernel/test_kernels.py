@@ -1,0 +1,265 @@
+"""Every kernel case on every CPU row that runs here: against float64, and the same bits as the plain
+C twin. Rows that need another processor run under qemu, or are skipped by name.
+
+The real templates are rendered by tests/kernel/render, compiled with the flags of emitted code, and
+run by harness.c between guard pages. Compiled programs are kept in the build folder by the hash of
+all that went into them."""
+import concurrent.futures
+import hashlib
+import json
+import os
+import pathlib
+import shutil
+import struct
+import subprocess
+import sys
+
+import numpy as np
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests" / "oracle"))
+import tap  # noqa: E402
+from cases import CASES  # noqa: E402
+from reference import FAMILIES, Step  # noqa: E402
+
+BUILD = ROOT / os.environ.get("LAGEN_BUILD", "build")
+WORK = BUILD / "tests" / "kernel"
+SANITIZED = BUILD.name == "san"
+TYPES = ["f32", "f16", "bf16", "q4_0", "q4_1", "q5_0", "q5_1", "q8_0", "q4_k", "q5_k", "q6_k"]
+FLAGS = ("-std=c11 -O3 -ffp-contract=off -Wall -Wextra -Wconversion -Wshadow -Wstrict-prototypes "
+         "-Wmissing-prototypes -Werror").split()
+SAN = "-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all".split()
+
+# name: instruction header, lanes, compiler, flags, /proc/cpuinfo flags it needs, how to run it
+ROWS = {
+    "plain": ("isa_plain.h", 16, "cc", [], [], []),
+    "x86-64-v2": ("isa_sse42.h", 4, "cc", ["-march=x86-64-v2"], ["sse4_2"], []),
+    "x86-64-v3": ("isa_avx2.h", 8, "cc", ["-march=x86-64-v3"], ["avx2", "fma", "f16c"], []),
+    "x86-64-v4": ("isa_avx512.h", 16, "cc", ["-march=x86-64-v4"],
+                  ["avx512f", "avx512bw", "avx512dq", "avx512vl"], []),
+    "x86-64-v4-vnni": ("isa_avx512.h", 16, "cc", ["-march=x86-64-v4", "-mavx512vnni"],
+                       ["avx512bw", "avx512dq", "avx512vl", "avx512_vnni"], []),
+    "aarch64-v8.2": ("isa_neon.h", 4, "aarch64-linux-gnu-gcc",
+                     ["-march=armv8.2-a+dotprod", "-static"], [], ["qemu-aarch64", "-cpu", "max"]),
+}
+SANITIZED_ROWS = ["plain", "x86-64-v3", "x86-64-v4-vnni"]
+
+
+def why_not(row):
+    """Why this machine cannot run a row, or None."""
+    header, lanes, compiler, flags, needs, runner = ROWS[row]
+    for tool in [compiler] + runner[:1]:
+        if shutil.which(tool) is None:
+            return f"{tool} is not installed"
+    if needs or row == "plain":
+        have = pathlib.Path("/proc/cpuinfo").read_text().split()
+        missing = [n for n in needs if n not in have]
+        return f"this processor lacks {' '.join(missing)}" if missing else None
+    return None
+
+
+def render(row):
+    """Renders all cases for a row: (descriptors, layouts by type, folder)."""
+    header, lanes = ROWS[row][:2]
+    folder = WORK / row
+    folder.mkdir(parents=True, exist_ok=True)
+    ops = [dict(op, hw={"isa": header, "vec_f32": lanes}) for op, _ in CASES]
+    (folder / "ops.json").write_text(json.dumps({"ops": ops, "types": TYPES}))
+    subprocess.run([WORK / "render", ROOT / "templates", folder / "ops.json", folder], check=True)
+    layouts = json.loads((folder / "layouts.json").read_text())
+    return json.loads((folder / "index.json").read_text()), dict(zip(TYPES, layouts)), folder
+
+
+def table_source(descriptors):
+    """table.c: each kernel's parameter struct filled from an array of pointers."""
+    lines = ['#include "harness.h"']
+    for d in descriptors:
+        fields = "".join(f"    {p['ctype']} {p['name']};\n" for p in d["params"])
+        casts = ", ".join(f"params[{i}]" for i in range(len(d["params"])))
+        lines += [f"typedef struct {d['name']}_params {{\n{fields}}} {d['name']}_params;",
+                  f"void {d['name']}({d['name']}_params p, uint32_t cta_begin, uint32_t cta_end);",
+                  f"static void call_{d['name']}(void *const *params, uint32_t a, uint32_t b) {{",
+                  f"    {d['name']}(({d['name']}_params){{{casts}}}, a, b);\n}}"]
+    lines.append("const kernel_entry kernels[] = {")
+    lines += [f'    {{"{d["name"]}", {len(d["params"]) - 1}, call_{d["name"]}}},' for d in descriptors]
+    lines += ["};", f"const uint32_t n_kernels = {len(descriptors)};"]
+    return "\n".join(lines) + "\n"
+
+
+def compile_one(command, source, out_dir, includes):
+    """The object of a source, from the cache if nothing that it sees has changed."""
+    seen = hashlib.sha256(" ".join(map(str, command)).encode() + source.read_bytes())
+    for folder in includes:
+        for header in sorted(folder.glob("*.h")):
+            seen.update(header.read_bytes())
+    obj = out_dir / f"{source.stem}.{seen.hexdigest()[:16]}.o"
+    if not obj.exists():
+        for old in out_dir.glob(f"{source.stem}.????????????????.o"):
+            old.unlink()
+        part = obj.with_suffix(".part")
+        subprocess.run(command + ["-c", source, "-o", part], check=True)
+        part.rename(obj)
+    return obj
+
+
+def build(row):
+    """The harness program of a row: (descriptors, layouts, program)."""
+    _, _, compiler, flags, _, _ = ROWS[row]
+    descriptors, layouts, folder = render(row)
+    (folder / "table.c").write_text(table_source(descriptors))
+    includes = [ROOT / "templates" / "lib", ROOT / "runtime", ROOT / "tests" / "kernel"]
+    command = [compiler, *FLAGS, *flags, *(SAN if SANITIZED else []), "-D_DEFAULT_SOURCE"]
+    command += ["-O1"] if row == "plain" else []  # what the twin computes does not depend on it
+    command += [f"-I{i}" for i in includes]
+    names = {d["name"] for d in descriptors}
+    assert len(names) == len(descriptors), "two cases share a kernel symbol"
+    sources = [folder / f"{n}.c" for n in sorted(names)]
+    sources += [folder / "table.c", ROOT / "tests" / "kernel" / "harness.c"]
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        objects = list(pool.map(lambda s: compile_one(command, s, folder, includes), sources))
+    program = folder / "harness"
+    subprocess.run([*command, *objects, "-o", program, "-lm"], check=True)
+    return descriptors, layouts, program
+
+
+def n_ctas(d, step):
+    names = {"T": step.n_rows, "L": len(step.logit), "ceil_div": lambda a, b: -(-a // b)}
+    total = 1
+    for axis in d["grid"]:
+        total *= eval(axis, {"__builtins__": {}}, names)
+    return total
+
+
+def n_bytes(d, operand, step, op):
+    names = {"T": step.n_rows, "L": len(step.logit), "ceil_div": lambda a, b: -(-a // b)}
+    return eval(operand["bytes"], {"__builtins__": {}}, names)
+
+
+def record(index, d, step, op, operands):
+    """One record of harness.c; operands must have the size that the descriptor declares."""
+    out = [struct.pack("<5I", index, n_ctas(d, step), step.n_rows, len(step.slot), len(step.logit))]
+    out += [a.tobytes() for a in (step.token, step.seq, step.pos, step.slot, step.logit)]
+    out.append(struct.pack("<I", len(d["operands"])))
+    for o in d["operands"]:
+        data = operands[o["param"]].tobytes()
+        assert len(data) == n_bytes(d, o, step, op), f"{d['name']}: size of {o['param']}"
+        out.append(struct.pack("<2I", o["access"] != "read", len(data)))
+        out.append(data + bytes(-len(data) % 4))
+    return b"".join(out)
+
+
+def runs_of(descriptors, layouts):
+    """All (index, case, descriptor) with operands and expectations, the same for every row."""
+    runs = []
+    for index, (d, (op, steps)) in enumerate(zip(descriptors, CASES)):
+        for k, seqs in enumerate(steps):
+            rng = np.random.default_rng([index, k])
+            step = Step(seqs, rng, op.get("V", 7))
+            runs.append((index, op, step, FAMILIES[op["family"]](op, step, layouts, rng)))
+    return runs
+
+
+def execute(row, program, descriptors, runs):
+    """Runs a harness on all runs; the written operands by name, for each run."""
+    folder = program.parent
+    with open(folder / "in.bin", "wb") as f:
+        for index, op, step, family in runs:
+            f.write(record(index, descriptors[index], step, op, family.operands))
+    subprocess.run([*ROWS[row][5], program, folder / "in.bin", folder / "out.bin"], check=True)
+    data, at, results = np.fromfile(folder / "out.bin", np.uint8), 0, []
+    for index, op, step, family in runs:
+        got = {}
+        for o in descriptors[index]["operands"]:
+            if o["access"] != "read":
+                n = family.operands[o["param"]].nbytes
+                got[o["param"]] = data[at:at + n]
+                at += n
+        results.append(got)
+    assert at == len(data)
+    (folder / "in.bin").unlink()
+    return results
+
+
+def describe_run(op, step):
+    short = {k: v for k, v in op.items() if k not in ("freq",)}
+    return f"{json.dumps(short)} positions {step.pos[:1]}..{step.pos[-1:]} rows {step.n_rows}"
+
+
+def check_plain(t, runs, results):
+    """The plain twin against float64, one test for each case."""
+    bad = {}
+    for (index, op, step, family), got in zip(runs, results):
+        good = family.check(got)
+        if not good.all():
+            bad.setdefault(index, f"{describe_run(op, step)}: {(~good).sum()} of {good.size} wrong")
+    for index, (op, _) in enumerate(CASES):
+        t.check(f"{op['family']}_{index}_matches_float64", index not in bad, bad.get(index, ""))
+
+
+def check_row(t, row, runs, results, plain):
+    wrong = [describe_run(r[1], r[2]) for r, a, b in zip(runs, results, plain)
+             if any(a[k].tobytes() != b[k].tobytes() for k in a)]
+    t.check(f"{row}_gives_the_bits_of_plain", not wrong, "\n".join(wrong[:20]))
+
+
+def check_alone(t, program, descriptors, runs, results):
+    """Rows alone give the bits that they have among others: results do not depend on T."""
+    single, places = [], []
+    for i, (index, op, step, family) in enumerate(runs):
+        if op["family"] in ("rope_kv",) or op.get("rows") == "L" or step.n_rows < 15:
+            continue
+        for row in (0, step.n_rows // 2, step.n_rows - 1):
+            single.append((index, op, OneRow(step, row), Alone(descriptors[index], family, step, row)))
+            places.append((i, row))
+    alone = execute("plain" if program.parent.name == "plain" else program.parent.name, program,
+                    descriptors, single)
+    wrong = []
+    for (i, row), got, run in zip(places, alone, single):
+        for name, value in got.items():
+            many = results[i][name].reshape(runs[i][2].n_rows, -1)[row]
+            if value.tobytes() != many.tobytes():
+                wrong.append(describe_run(run[1], run[2]) + f" {name}")
+    t.check(f"{program.parent.name}_row_alone_has_the_same_bits", not wrong, "\n".join(wrong[:20]))
+
+
+class OneRow:
+    """A step of one row of another."""
+
+    def __init__(self, step, row):
+        self.seq, self.n_rows = np.zeros(1, np.uint32), 1
+        self.pos, self.token = step.pos[row:row + 1], step.token[row:row + 1]
+        self.slot, self.logit = step.slot[step.seq[row]:][:1], np.zeros(1, np.uint32)
+
+
+class Alone:
+    """The operands of one row: those whose size goes with T are cut."""
+
+    def __init__(self, d, family, step, row):
+        self.operands = {}
+        for o in d["operands"]:
+            a = family.operands[o["param"]]
+            cut = "T" in o["bytes"]
+            self.operands[o["param"]] = a.reshape(step.n_rows, -1)[row:row + 1] if cut else a
+
+
+def main():
+    t = tap.Tap()
+    descriptors, layouts, program = build("plain")
+    runs = runs_of(descriptors, layouts)
+    plain = execute("plain", program, descriptors, runs)
+    check_plain(t, runs, plain)
+    check_alone(t, program, descriptors, runs, plain)
+    for row in SANITIZED_ROWS[1:] if SANITIZED else list(ROWS)[1:]:
+        why = why_not(row)
+        if why:
+            t.skip(f"{row}_gives_the_bits_of_plain", why)
+            continue
+        descriptors, _, program = build(row)
+        results = execute(row, program, descriptors, runs)
+        check_row(t, row, runs, results, plain)
+        check_alone(t, program, descriptors, runs, results)
+    return t.done()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
