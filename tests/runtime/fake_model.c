@@ -145,13 +145,6 @@ static bool step(uint8_t *const *arenas, const rt_step *s, rt_pool *pool, lb_err
     return true;
 }
 
-static bool selftest(rt_pool *pool, lb_err *err) {
-    (void)pool;
-    (void)err;
-    return true;
-}
-
-
 const rt_model lagen_model = {
     .abi_version = RT_ABI_VERSION, .name = "fake", .arch_row = "any-cpu", .n_vocab = FAKE_N_VOCAB,
     .n_embd = 1, .n_layers = 1, .ctx = FAKE_CTX, .slots = FAKE_SLOTS, .chunk = FAKE_CHUNK,
@@ -162,4 +155,4 @@ const rt_model lagen_model = {
     .sampling = {.temperature = 0.8F, .top_p = 0.95F, .min_p = 0.05F, .repeat_penalty = 1.0F,
                  .top_k = 40, .repeat_last_n = 64},
     .info_json = "{\"schema\": \"lagen.manifest/1\", \"name\": \"fake\"}",
-    .step = step, .selftest = selftest};
+    .step = step, .step_plain = step};
