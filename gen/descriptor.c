@@ -20,17 +20,30 @@ static bool read_expr(reader *p, const lg_at *at, const char *key, const lg_expr
 static bool read_axis(reader *p, const lg_at *at, lg_axis *a) {
     if (!lg_at_string(at, "name", &a->name, p->err) || !lg_at_string(at, "kind", &a->kind, p->err) ||
         !read_expr(p, at, "bound", &a->bound) || !lg_at_uint(at, "tile", &a->tile, p->err) ||
-        !lg_at_string(at, "on", &a->on, p->err)) {
+        !lg_at_string(at, "on", &a->on, p->err) || !lg_at_string_or(at, "base", NULL, &a->base, p->err)) {
         return false;
     }
     bool grows = strcmp(a->kind, "dim") != 0;
     bool capped = strcmp(a->on, "y") == 0 || strcmp(a->on, "z") == 0;
-    if (a->tile == 0 || (grows && capped)) {
+    if (a->base != NULL && (!grows || !capped)) {
+        return lg_at_fail(at, "base", p->err, LB_BAD_VALUE, "axis '%s' of kind '%s' on %s is never cut", a->name, a->kind, a->on);
+    }
+    if (a->tile == 0 || (grows && capped && a->base == NULL)) {
         return lg_at_fail(at, NULL, p->err, LB_BAD_VALUE, "axis '%s' of kind '%s' on %s with tile %" PRIu64
                           ": its bound grows with the request, so it needs x, a loop or a static tile",
                           a->name, a->kind, a->on, a->tile);
     }
     return true;
+}
+
+static bool read_smem(reader *p, const lg_at *at, lg_smem *s) {
+    enum { ALIGN_MAX = 1024 };
+    if (!lg_at_string(at, "name", &s->name, p->err) || !lg_at_uint(at, "bytes", &s->bytes, p->err) ||
+        !lg_at_uint(at, "align", &s->align, p->err)) {
+        return false;
+    }
+    return (lb_is_pow2(s->align) && s->align <= ALIGN_MAX) ||
+           lg_at_fail(at, "align", p->err, LB_BAD_VALUE, "is no power of two up to %d", ALIGN_MAX);
 }
 
 static bool read_param(reader *p, const lg_at *at, lg_param *out) {
@@ -91,47 +104,94 @@ static bool read_cover(reader *p, const lg_at *at, lg_cover *c) {
     return true;
 }
 
-static bool read_lists(reader *p, const lg_at *at, lg_kernel *k) {
+static bool read_axes(reader *p, const lg_at *at, lg_kernel *k) {
     lg_at list;
     void *mem = NULL;
-    if (!list_of(p, at, "axes", sizeof *k->axes, &list, &k->n_axes, &mem)) {
-        return false;
+    bool ok = list_of(p, at, "axes", sizeof *k->axes, &list, &k->n_axes, &mem);
+    lg_axis *axes = mem;
+    for (uint32_t i = 0; ok && i < k->n_axes; i++) {
+        lg_at item = lg_at_item(&list, i);
+        ok = read_axis(p, &item, &axes[i]);
     }
-    k->axes = mem;
+    k->axes = axes;
+    return ok;
+}
+
+static bool read_params(reader *p, const lg_at *at, lg_kernel *k) {
+    lg_at list;
+    void *mem = NULL;
+    bool ok = list_of(p, at, "params", sizeof *k->params, &list, &k->n_params, &mem);
+    lg_param *params = mem;
+    for (uint32_t i = 0; ok && i < k->n_params; i++) {
+        lg_at item = lg_at_item(&list, i);
+        ok = read_param(p, &item, &params[i]);
+    }
+    k->params = params;
+    return ok;
+}
+
+static bool read_operands(reader *p, const lg_at *at, lg_kernel *k) {
+    lg_at list;
+    void *mem = NULL;
+    bool ok = list_of(p, at, "operands", sizeof *k->operands, &list, &k->n_operands, &mem);
+    lg_operand *operands = mem;
+    for (uint32_t i = 0; ok && i < k->n_operands; i++) {
+        lg_at item = lg_at_item(&list, i);
+        ok = read_operand(p, &item, &operands[i]);
+    }
+    k->operands = operands;
+    return ok;
+}
+
+static bool read_covers(reader *p, const lg_at *at, lg_kernel *k) {
+    lg_at list;
+    void *mem = NULL;
+    bool ok = list_of(p, at, "covers", sizeof *k->covers, &list, &k->n_covers, &mem);
+    lg_cover *covers = mem;
+    for (uint32_t i = 0; ok && i < k->n_covers; i++) {
+        lg_at item = lg_at_item(&list, i);
+        ok = read_cover(p, &item, &covers[i]);
+    }
+    k->covers = covers;
+    return ok;
+}
+
+/* The carve list, and where it ends. */
+static bool read_shared(reader *p, const lg_at *at, lg_kernel *k) {
+    lg_at list;
+    void *mem = NULL;
+    if (!lg_at_has(at, "smem")) {
+        return true;
+    }
+    bool ok = list_of(p, at, "smem", sizeof *k->smem, &list, &k->n_smem, &mem);
+    lg_smem *smem = mem;
+    for (uint32_t i = 0; ok && i < k->n_smem; i++) {
+        lg_at item = lg_at_item(&list, i);
+        ok = read_smem(p, &item, &smem[i]);
+        if (ok && (!lb_round_up(k->smem_bytes, smem[i].align, &k->smem_bytes) ||
+                   !lb_add(k->smem_bytes, smem[i].bytes, &k->smem_bytes))) {
+            return lg_at_fail(at, "smem", p->err, LB_OVERFLOW, "its end passes 64 bits");
+        }
+    }
+    k->smem = smem;
+    return ok;
+}
+
+static bool read_lists(reader *p, const lg_at *at, lg_kernel *k) {
+    return read_axes(p, at, k) && read_params(p, at, k) && read_operands(p, at, k) && read_covers(p, at, k) &&
+           read_shared(p, at, k);
+}
+
+/* An axis that is cut names a parameter for its base, of the one type that the launch writes. */
+static bool bases_exist(reader *p, const lg_at *at, const lg_kernel *k) {
     for (uint32_t i = 0; i < k->n_axes; i++) {
-        lg_at item = lg_at_item(&list, i);
-        if (!read_axis(p, &item, &((lg_axis *)mem)[i])) {
-            return false;
+        const char *base = k->axes[i].base;
+        bool found = base == NULL;
+        for (uint32_t j = 0; j < k->n_params && !found; j++) {
+            found = strcmp(k->params[j].name, base) == 0 && strcmp(k->params[j].ctype, "uint32_t") == 0;
         }
-    }
-    if (!list_of(p, at, "params", sizeof *k->params, &list, &k->n_params, &mem)) {
-        return false;
-    }
-    k->params = mem;
-    for (uint32_t i = 0; i < k->n_params; i++) {
-        lg_at item = lg_at_item(&list, i);
-        if (!read_param(p, &item, &((lg_param *)mem)[i])) {
-            return false;
-        }
-    }
-    if (!list_of(p, at, "operands", sizeof *k->operands, &list, &k->n_operands, &mem)) {
-        return false;
-    }
-    k->operands = mem;
-    for (uint32_t i = 0; i < k->n_operands; i++) {
-        lg_at item = lg_at_item(&list, i);
-        if (!read_operand(p, &item, &((lg_operand *)mem)[i])) {
-            return false;
-        }
-    }
-    if (!list_of(p, at, "covers", sizeof *k->covers, &list, &k->n_covers, &mem)) {
-        return false;
-    }
-    k->covers = mem;
-    for (uint32_t i = 0; i < k->n_covers; i++) {
-        lg_at item = lg_at_item(&list, i);
-        if (!read_cover(p, &item, &((lg_cover *)mem)[i])) {
-            return false;
+        if (!found) {
+            return lg_at_fail(at, "axes", p->err, LB_MISSING, "axis '%s' has no uint32_t parameter '%s'", k->axes[i].name, base);
         }
     }
     return true;
@@ -152,7 +212,8 @@ static bool read_kernel(reader *p, const lg_at *at, lg_kernel *k) {
             return false;
         }
     }
-    return read_lists(p, at, k) && lg_at_uint(at, "block", &k->block, p->err) &&
+    return read_lists(p, at, k) && bases_exist(p, at, k) && lg_at_uint(at, "block", &k->block, p->err) &&
+           lg_at_uint_or(at, "ctas_per_sm", 0, &k->ctas_per_sm, p->err) &&
            lg_at_uint(at, "scratch", &k->scratch_bytes, p->err) && read_expr(p, at, "bytes", &k->bytes) &&
            read_expr(p, at, "flops", &k->flops);
 }

@@ -141,6 +141,27 @@ static bool build_op(planner *p, const lg_gnode *n, const lg_value **out) {
 
 /* ---- launches */
 
+static bool is_base(const lg_kernel *k, const char *param) {
+    for (uint32_t i = 0; i < k->n_axes; i++) {
+        if (k->axes[i].base != NULL && strcmp(k->axes[i].base, param) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Static tiling: an axis that grows on y or z gets at most as many positions a launch as the row allows there. */
+static void cut_axes(const planner *p, lg_kernel *k) {
+    uint64_t limit[3];
+    lg_hw_grid_max(p->plan->hw, limit);
+    for (uint32_t i = 0; i < k->n_axes; i++) {
+        if (k->axes[i].base != NULL) {
+            int d = k->axes[i].on[0] - 'x';
+            k->per_launch[d] = limit[d];
+        }
+    }
+}
+
 static bool find_kernel(const planner *p, const char *name, uint32_t *out) {
     for (uint32_t i = 0; i < p->plan->n_kernels; i++) {
         if (strcmp(p->plan->kernels[i].name, name) == 0) {
@@ -175,7 +196,11 @@ static bool kernel_of(planner *p, const lg_gnode *n, uint32_t *out) {
     k->family = family;
     k->op = op;
     k->descriptor = descriptor;
-    return lg_descriptor_read(&at, p->arena, k, p->err);
+    if (!lg_descriptor_read(&at, p->arena, k, p->err)) {
+        return false;
+    }
+    cut_axes(p, k);
+    return true;
 }
 
 static bool bind_args(planner *p, const lg_gnode *n, const lg_kernel *k, lg_launch *l) {
@@ -184,7 +209,7 @@ static bool bind_args(planner *p, const lg_gnode *n, const lg_kernel *k, lg_laun
         return false;
     }
     for (uint32_t i = 0; i < k->n_params; i++) {
-        if (strcmp(k->params[i].name, "step") == 0) {
+        if (strcmp(k->params[i].name, "step") == 0 || is_base(k, k->params[i].name)) {
             continue;
         }
         args[i] = lg_node_operand(n, k->params[i].name);

@@ -246,6 +246,14 @@ static bool place_values(lg_plan *plan, lb_arena *arena, lb_err *err) {
     return true;
 }
 
+/* Room for the largest step's block, beside the logits. */
+static bool place_step(lg_plan *plan, lb_err *err) {
+    const lg_limits *l = &plan->limits;
+    uint64_t words = 3 * l->t_max + l->slots + l->logit_rows_max; /* limits are far below 2^32 */
+    plan->step_bytes = LG_STEP_HEAD_BYTES + 4 * words;
+    return append(&plan->arena_bytes[LG_ARENA_IO], plan->step_bytes, &plan->step_offset, err);
+}
+
 bool lg_plan_memory(lg_plan *plan, lg_host *host, lb_arena *arena, lb_err *err) {
     const lg_graph *g = plan->graph;
     plan->places = lb_alloc_n(arena, g->n_values, sizeof *plan->places, err);
@@ -253,5 +261,6 @@ bool lg_plan_memory(lg_plan *plan, lg_host *host, lb_arena *arena, lb_err *err) 
     if (plan->places == NULL || plan->weights == NULL) {
         return false;
     }
-    return place_weights(plan, host, arena, err) && place_values(plan, arena, err);
+    return place_weights(plan, host, arena, err) && place_values(plan, arena, err) &&
+           (!plan->hw->gpu || place_step(plan, err));
 }

@@ -24,8 +24,15 @@ typedef struct lg_axis {
     const char *kind; /* "dim", "rows", "logits", "kv" */
     const lg_expr *bound;
     uint64_t tile;
-    const char *on; /* "x", "y", "z" or "loop" */
+    const char *on;   /* "x", "y", "z" or "loop" */
+    const char *base; /* parameter that takes the first position of a launch; NULL: the axis is never cut */
 } lg_axis;
+
+/* A piece of dynamic shared memory. */
+typedef struct lg_smem {
+    const char *name;
+    uint64_t bytes, align;
+} lg_smem;
 
 typedef struct lg_param {
     const char *name, *ctype;
@@ -64,9 +71,13 @@ typedef struct lg_kernel {
     const lg_param *params;
     const lg_operand *operands;
     const lg_cover *covers;
-    uint32_t n_axes, n_params, n_operands, n_covers;
+    const lg_smem *smem;
+    uint32_t n_axes, n_params, n_operands, n_covers, n_smem;
     const lg_expr *grid[3];
+    uint64_t per_launch[3]; /* static tile: most positions that one launch gets on x, y, z; 0: all of them */
     uint64_t block, scratch_bytes;
+    uint64_t ctas_per_sm; /* 0 on a CPU */
+    uint64_t smem_bytes;  /* end of the carve list */
     const lg_expr *bytes, *flops;
 } lg_kernel;
 
@@ -75,7 +86,7 @@ typedef struct lg_launch {
     uint32_t node; /* of the launch graph */
     int32_t layer;
     const char *label;            /* e.g. "blk.3.ffn_down" for messages and comments */
-    const lg_goperand *const *args; /* one per kernel param; NULL for `step` */
+    const lg_goperand *const *args; /* one per kernel param; NULL for `step` and bases */
 } lg_launch;
 
 typedef enum lg_arena_kind { LG_ARENA_WEIGHTS, LG_ARENA_KV, LG_ARENA_SCRATCH, LG_ARENA_IO, LG_N_ARENAS } lg_arena_kind;
@@ -103,9 +114,12 @@ typedef struct lg_plan {
     lg_place *places;   /* per value of the graph */
     lg_weight *weights; /* per tensor of the graph */
     uint64_t arena_bytes[LG_N_ARENAS];
+    uint64_t step_offset, step_bytes; /* GPU: the step's block in the IO arena, see LG_STEP_HEAD_BYTES; 0 on a CPU */
 } lg_plan;
 
-enum { LG_ALIGN_BYTES = 64 };
+/* A step's block on the device: a copy of rt_step (model_abi.h), then slot_of_seq, logit_rows, token_of_row, seq_of_row and
+ * pos_of_row as u32, each as long as this step's numbers say. */
+enum { LG_ALIGN_BYTES = 64, LG_STEP_HEAD_BYTES = 64 };
 
 /* Steps 7 and 8. Both build into `arena`; lg_plan_memory needs lg_plan_launches before it. */
 bool lg_plan_launches(const lg_graph *graph, const lg_hw_row *hw, const lg_limits *limits, lg_host *host,

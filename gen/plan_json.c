@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/num.h"
 #include "value_text.h"
 
 static const char *const ARENA_NAMES[] = {"weights", "kv", "scratch", "io"};
@@ -28,7 +29,7 @@ static void put_head(lg_builder *b, lg_value *root, const char *schema, const lg
     put_limits(b, root, &plan->limits);
 }
 
-/* The grid at the largest T and L, the row's limits, and what is left. */
+/* The largest grid of one launch, the row's limits, what is left, and how many launches it takes at the largest T and L. */
 static bool put_grid(lg_builder *b, lg_value *l, const lg_plan *plan, const lg_kernel *k, lb_err *err) {
     const lg_limits *lim = &plan->limits;
     const lg_expr_var vars[] = {{"T", lim->t_max}, {"L", lim->logit_rows_max}, {"ctx", lim->ctx},
@@ -38,11 +39,15 @@ static bool put_grid(lg_builder *b, lg_value *l, const lg_plan *plan, const lg_k
     lg_value *max = lg_build_array(b);
     lg_value *limits = lg_build_array(b);
     lg_value *margin = lg_build_array(b);
+    uint64_t tiles = 1;
     for (int d = 0; d < 3; d++) {
         uint64_t n = 0;
         if (!lg_expr_eval(k->grid[d], vars, sizeof vars / sizeof *vars, &n, err)) {
             return false;
         }
+        uint64_t most = k->per_launch[d] != 0 && n > k->per_launch[d] ? k->per_launch[d] : n;
+        tiles *= most == 0 ? 1 : lb_ceil_div(n, most);
+        n = most;
         lg_build_push(b, max, lg_build_uint(b, n));
         lg_build_push(b, limits, lg_build_uint(b, limit[d]));
         lg_build_push(b, margin, lg_build_uint(b, limit[d] - n));
@@ -51,6 +56,7 @@ static bool put_grid(lg_builder *b, lg_value *l, const lg_plan *plan, const lg_k
     lg_build_set(b, l, "grid_max", max);
     lg_build_set(b, l, "limit", limits);
     lg_build_set(b, l, "margin", margin);
+    lg_build_set_uint(b, l, "tiles", tiles);
     return true;
 }
 
@@ -95,12 +101,20 @@ static const lg_value *launch_value(lg_builder *b, const lg_plan *plan, const lg
     if (!put_grid(b, m, plan, k, err)) {
         return NULL;
     }
-    lg_build_set_uint(b, m, "tiles", 1);
     lg_build_set_uint(b, m, "block", k->block);
-    lg_build_set_uint(b, m, "shared_bytes", 0);
+    lg_build_set_uint(b, m, "shared_bytes", k->smem_bytes);
     lg_build_set(b, m, "args", args_value(b, plan, l));
     lg_build_set(b, m, "facts", facts_value(b, proof, i));
     return m;
+}
+
+/* The static tile: most positions of one launch on x, y, z; 0 where a launch has all. */
+static const lg_value *per_launch_value(lg_builder *b, const lg_kernel *k) {
+    lg_value *list = lg_build_array(b);
+    for (int d = 0; d < 3; d++) {
+        lg_build_push(b, list, lg_build_uint(b, k->per_launch[d]));
+    }
+    return list;
 }
 
 bool lg_launches_json(const lg_plan *plan, const lg_proof *proof, lb_arena *arena, lb_text *out, lb_err *err) {
@@ -114,6 +128,9 @@ bool lg_launches_json(const lg_plan *plan, const lg_proof *proof, lb_arena *aren
         lg_build_set_string(&b, k, "name", plan->kernels[i].name);
         lg_build_set_string(&b, k, "family", plan->kernels[i].family);
         lg_build_set(&b, k, "descriptor", plan->kernels[i].descriptor);
+        if (plan->hw->gpu) {
+            lg_build_set(&b, k, "per_launch", per_launch_value(&b, &plan->kernels[i]));
+        }
         lg_build_push(&b, kernels, k);
     }
     lg_build_set(&b, root, "kernels", kernels);
@@ -175,6 +192,12 @@ bool lg_memory_json(const lg_plan *plan, lb_arena *arena, lb_text *out, lb_err *
     }
     lg_build_set(&b, root, "arenas", arenas);
     lg_build_set_uint(&b, root, "logits", plan->graph->logits);
+    if (plan->hw->gpu) {
+        lg_value *step = lg_build_map(&b);
+        lg_build_set_uint(&b, step, "offset", plan->step_offset);
+        lg_build_set_uint(&b, step, "bytes", plan->step_bytes);
+        lg_build_set(&b, root, "step", step);
+    }
     lg_value *values = lg_build_array(&b);
     for (uint32_t i = 0; i < plan->graph->n_values; i++) {
         lg_build_push(&b, values, value_entry(&b, plan, i));

@@ -151,6 +151,31 @@ static bool read_launch(const lg_at *at, const lg_graph *g, const lg_plan *plan,
     return list != NULL;
 }
 
+static bool read_per_launch(const lg_at *at, lg_kernel *k, lb_err *err) {
+    lg_at list;
+    size_t n = 0;
+    if (!lg_at_has(at, "per_launch")) {
+        return true;
+    }
+    if (!lg_at_array(at, "per_launch", &list, &n, err)) {
+        return false;
+    }
+    bool ok = n == 3 || lg_at_fail(at, "per_launch", err, LB_BAD_SHAPE, "has %zu items, expected 3", n);
+    for (size_t d = 0; ok && d < 3; d++) {
+        lg_at item = lg_at_item(&list, d);
+        ok = lg_at_uint(&item, NULL, &k->per_launch[d], err);
+    }
+    return ok;
+}
+
+/* The step's block in the IO arena of a GPU program. */
+static bool read_step(const lg_at *root, lg_plan *plan, lb_err *err) {
+    lg_at step;
+    return !lg_at_has(root, "step") ||
+           (lg_at_key(root, "step", &step, err) && lg_at_uint(&step, "offset", &plan->step_offset, err) &&
+            lg_at_uint(&step, "bytes", &plan->step_bytes, err));
+}
+
 static bool read_kernels(const lg_at *root, lb_arena *arena, lg_plan *plan, lb_err *err) {
     lg_at list;
     plan->kernels = room(root, "kernels", &list, &plan->n_kernels, sizeof *plan->kernels, arena, err);
@@ -159,7 +184,7 @@ static bool read_kernels(const lg_at *root, lb_arena *arena, lg_plan *plan, lb_e
         lg_at at = lg_at_item(&list, i);
         lg_at descriptor;
         if (!lg_at_key(&at, "descriptor", &descriptor, err) || !lg_descriptor_read(&descriptor, arena, k, err) ||
-            !lg_at_string(&at, "family", &k->family, err)) {
+            !lg_at_string(&at, "family", &k->family, err) || !read_per_launch(&at, k, err)) {
             return false;
         }
         k->descriptor = descriptor.value;
@@ -177,7 +202,7 @@ bool lg_plan_from_json(const lg_value *launches, const lg_value *memory, lb_aren
     if (plan == NULL || g == NULL || !lg_at_string(&lroot, "target", &target, err) ||
         !lg_hw_find(target, &plan->hw, err) || !read_limits(&lroot, &plan->limits, err) ||
         !lg_at_string(&lroot, "arch", &g->arch, err) || !read_memory(&mroot, arena, g, plan, err) ||
-        !read_kernels(&lroot, arena, plan, err)) {
+        !read_step(&mroot, plan, err) || !read_kernels(&lroot, arena, plan, err)) {
         return false;
     }
     plan->graph = g;

@@ -147,6 +147,21 @@ static bool output_covered(lg_prover *p, uint32_t launch, const lg_kernel *k, ui
     return rows_covered(p, k, launch, c, v) && cols_covered(p, k, launch, c, v->width, arg->access == LG_WRITE);
 }
 
+/* A dimension that is cut carries one axis, and that axis takes its first position as a parameter (of 32 bits, as many
+ * as LG_CTAS_MAX positions have). */
+static bool cut_names_base(lg_prover *p, uint32_t launch, const lg_kernel *k, int d) {
+    uint64_t axes = 0;
+    uint64_t bases = 0;
+    for (uint32_t i = 0; i < k->n_axes; i++) {
+        bool here = k->axes[i].on[0] == 'x' + d && k->axes[i].on[1] == '\0';
+        axes += here;
+        for (uint32_t j = 0; here && k->axes[i].base != NULL && j < k->n_params; j++) {
+            bases += strcmp(k->params[j].name, k->axes[i].base) == 0 && strcmp(k->params[j].ctype, "uint32_t") == 0;
+        }
+    }
+    return (axes == 1 && bases == 1) || lg_prove_fail(p, launch, "axes with a base on a cut dimension", k->name, axes, bases);
+}
+
 static bool grid_fits(lg_prover *p, uint32_t launch, const lg_kernel *k) {
     uint64_t ctas = 1;
     static const char *const names[] = {"grid x", "grid y", "grid z"};
@@ -157,8 +172,12 @@ static bool grid_fits(lg_prover *p, uint32_t launch, const lg_kernel *k) {
         if (!eval(p, k->grid[d], &n)) {
             return false;
         }
-        if (n == 0 || n > limit[d]) {
-            return lg_prove_fail(p, launch, "grid", names[d], n, limit[d]);
+        uint64_t piece = k->per_launch[d] != 0 && n > k->per_launch[d] ? k->per_launch[d] : n;
+        if (piece == 0 || piece > limit[d]) {
+            return lg_prove_fail(p, launch, "grid", names[d], piece, limit[d]);
+        }
+        if (k->per_launch[d] != 0 && !cut_names_base(p, launch, k, d)) {
+            return false;
         }
         if (!lb_mul(ctas, n, &ctas) || ctas > LG_CTAS_MAX) {
             return lg_prove_fail(p, launch, "ctas", k->name, ctas, LG_CTAS_MAX);
@@ -348,7 +367,8 @@ static bool launch_always(lg_prover *p, uint32_t launch) {
     p->L = p->plan->limits.logit_rows_max;
     p->most_ctas = 0;
     return launch_at(p, launch) && lg_prove_fact(p, "ctas", launch, k->name, p->most_ctas, LG_CTAS_MAX) &&
-           lg_prove_fact(p, "scratch", launch, k->name, k->scratch_bytes, LG_SCRATCH_MAX) && aligned(p, launch);
+           lg_prove_fact(p, "scratch", launch, k->name, k->scratch_bytes, LG_SCRATCH_MAX) && aligned(p, launch) &&
+           (!p->plan->hw->gpu || lg_prove_gpu(p, launch));
 }
 
 /* The largest byte ranges, as facts with numbers. */
@@ -371,7 +391,7 @@ static bool range_facts(lg_prover *p, uint32_t launch) {
 
 bool lg_prove(const lg_plan *plan, lb_arena *arena, lg_proof *out, lb_err *err) {
     lg_prover p = {.plan = plan, .err = err, .arena = arena};
-    p.cap_facts = plan->n_launches * 16 + plan->graph->n_values + plan->graph->n_tensors + 64;
+    p.cap_facts = plan->n_launches * 32 + plan->graph->n_values + plan->graph->n_tensors + 64;
     p.facts = lb_alloc_n(arena, p.cap_facts, sizeof *p.facts, err);
     p.like = lb_alloc_n(arena, plan->n_launches, sizeof *p.like, err);
     if (p.facts == NULL || p.like == NULL) {

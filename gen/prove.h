@@ -27,4 +27,7 @@ typedef struct lg_proof {
 /* Fails with LB_PROOF: the launch, the operand or axis, the value, the limit, and the T and L at which it breaks. */
 bool lg_prove(const lg_plan *plan, lb_arena *arena, lg_proof *out, lb_err *err);
 
+/* The registers that ptxas may give a thread under __launch_bounds__(threads, ctas_per_sm); 0 if nothing fits. */
+uint64_t lg_prove_reg_cap(const lg_hw_row *hw, uint64_t threads, uint64_t ctas_per_sm);
+
 #endif

@@ -127,6 +127,30 @@ static bool weights_apart(lg_prover *p) {
     return lg_prove_fact(p, "arena", UINT32_MAX, "weights", end, plan->arena_bytes[LG_ARENA_WEIGHTS]);
 }
 
+/* The step's block on a GPU: behind everything else in the IO arena, large enough for the largest step. */
+static bool step_apart(lg_prover *p) {
+    const lg_plan *plan = p->plan;
+    const lg_limits *l = &plan->limits;
+    uint64_t words = 0;
+    uint64_t end = 0;
+    if (!plan->hw->gpu) {
+        return true;
+    }
+    for (uint32_t i = 0; i < plan->graph->n_values; i++) {
+        const lg_place *v = &plan->places[i];
+        if (v->arena == LG_ARENA_IO && v->bytes > 0 && plan->step_offset < v->offset + v->bytes) {
+            return lg_prove_fail(p, UINT32_MAX, "end before the step", plan->graph->values[i].name, v->offset + v->bytes, plan->step_offset);
+        }
+    }
+    if (!lb_mul(l->t_max, 3, &words) || !lb_add(words, l->slots, &words) || !lb_add(words, l->logit_rows_max, &words) ||
+        !lb_mul(words, 4, &words) || !lb_add(words, 64, &words) || plan->step_offset % LG_ALIGN_BYTES != 0) {
+        return lg_prove_fail(p, UINT32_MAX, "bytes", "step", UINT64_MAX, UINT64_MAX);
+    }
+    return lg_prove_fact(p, "place", UINT32_MAX, "step", words, plan->step_bytes) &&
+           (lb_add(plan->step_offset, plan->step_bytes, &end) || lg_prove_fail(p, UINT32_MAX, "end", "step", UINT64_MAX, UINT64_MAX)) &&
+           lg_prove_fact(p, "arena", UINT32_MAX, "step", end, plan->arena_bytes[LG_ARENA_IO]);
+}
+
 bool lg_prove_memory(lg_prover *p) {
     uint32_t n = p->plan->graph->n_values;
     span *spans = lb_alloc_n(p->arena, n, sizeof *spans, p->err);
@@ -139,5 +163,5 @@ bool lg_prove_memory(lg_prover *p) {
             return false;
         }
     }
-    return values_apart(p, spans, n) && weights_apart(p);
+    return values_apart(p, spans, n) && weights_apart(p) && step_apart(p);
 }

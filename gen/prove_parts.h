@@ -28,4 +28,7 @@ bool lg_prove_fail(lg_prover *p, uint32_t launch, const char *kind, const char *
 /* Places: inside their arenas, as large as their values, apart while alive, written before read. */
 bool lg_prove_memory(lg_prover *p);
 
+/* What the row of a GPU demands of one launch, whatever T is. */
+bool lg_prove_gpu(lg_prover *p, uint32_t launch);
+
 #endif
