@@ -25,7 +25,8 @@ enum {
 /* What the threads of one load share. */
 typedef struct shared {
     const rt_load_opts *opts;
-    uint8_t *arena;
+    const rt_memory *mem;
+    uint8_t *arena; /* where the host can write it, else NULL */
     uint64_t total_bytes;
     uint32_t n_items;
     _Atomic uint64_t done_bytes;
@@ -38,6 +39,21 @@ static void fail(shared *s, const lb_err *e) {
     if (!atomic_exchange(&s->failed, true)) {
         s->err = *e;
     }
+}
+
+/* Where this worker prepares the bytes that belong at `offset` of the weights arena; NULL if it has to stand aside. */
+static uint8_t *room_for(const shared *s, uint32_t worker, uint64_t offset) {
+    return s->arena != NULL ? s->arena + offset : s->mem->device->stage(s->mem, worker);
+}
+
+/* They are there now: brings them to the device, if there is one. */
+static bool settle(const shared *s, uint32_t worker, uint64_t offset, uint64_t n_bytes, lb_err *err) {
+    return s->arena != NULL || s->mem->device->put(s->mem, worker, offset, n_bytes, err);
+}
+
+/* Workers without a place to prepare bytes in leave the work to the others (worker 0 always has one). */
+static bool stands_aside(const shared *s, uint32_t worker) {
+    return room_for(s, worker, 0) == NULL;
 }
 
 static void advance(shared *s, uint32_t worker, uint64_t n_bytes) {
@@ -62,6 +78,10 @@ bool rt_program_dir(char *out, size_t size, lb_err *err) {
     memcpy(out, path, len);
     out[len] = '\0';
     return true;
+}
+
+static uint8_t *host_arena(const rt_memory *mem) {
+    return mem->device == NULL ? mem->arenas[RT_ARENA_WEIGHTS] : NULL;
 }
 
 static bool full_path(const rt_load_opts *o, const char *name, char out[PATH_MAX], lb_err *err) {
@@ -108,9 +128,9 @@ static bool open_image(const char *path, uint64_t want, int *fd, lb_err *err) {
     return true;
 }
 
-static bool read_piece(const packed *p, uint64_t from, uint64_t n, lb_err *err) {
+static bool read_piece(const packed *p, uint8_t *to, uint64_t from, uint64_t n, lb_err *err) {
     for (uint64_t done = 0; done < n;) {
-        ssize_t got = pread(p->fd, p->s.arena + from + done, n - done, (off_t)(from + done));
+        ssize_t got = pread(p->fd, to + done, n - done, (off_t)(from + done));
         if (got < 0 && errno == EINTR) {
             continue;
         }
@@ -128,13 +148,15 @@ static void packed_work(void *arg, rt_pool *pool, uint32_t worker, uint32_t n_wo
     uint32_t i = 0;
     uint32_t end = 0;
     (void)n_workers;
-    while (!p->s.failed && rt_pool_take(pool, 0, p->s.n_items, 1, &i, &end)) {
+    while (!p->s.failed && !stands_aside(&p->s, worker) && rt_pool_take(pool, 0, p->s.n_items, 1, &i, &end)) {
         lb_err e = {0};
         uint64_t from = (uint64_t)i * LB_DIGEST_PIECE_BYTES;
         uint64_t left = p->s.total_bytes - from;
         uint64_t n = left < LB_DIGEST_PIECE_BYTES ? left : LB_DIGEST_PIECE_BYTES;
-        if (!read_piece(p, from, n, &e) ||
-            !lb_sha256(p->s.arena + from, n, p->digests + (size_t)i * LB_DIGEST_BYTES, &e)) {
+        uint8_t *to = room_for(&p->s, worker, from);
+        if (!read_piece(p, to, from, n, &e) ||
+            !lb_sha256(to, n, p->digests + (size_t)i * LB_DIGEST_BYTES, &e) ||
+            !settle(&p->s, worker, from, n, &e)) {
             fail(&p->s, &e);
             return;
         }
@@ -163,8 +185,7 @@ static bool load_packed(const rt_model *m, const rt_load_opts *o, rt_pool *pool,
         return lb_err_set(err, LB_BAD_SHAPE, "image file %u of %u", m->image_file, m->n_files);
     }
     const rt_file *file = &m->files[m->image_file];
-    packed p = {.s = {.opts = o, .arena = mem->arenas[RT_ARENA_WEIGHTS],
-                      .total_bytes = file->n_bytes}};
+    packed p = {.s = {.opts = o, .mem = mem, .arena = host_arena(mem), .total_bytes = file->n_bytes}};
     char path[PATH_MAX];
     if (!full_path(o, file->name, path, err)) {
         return false;
@@ -288,7 +309,7 @@ static uint32_t weight_of_item(const linked *l, uint32_t i) {
     return lo;
 }
 
-static bool link_item(linked *l, uint32_t i, uint64_t *n_bytes, lb_err *err) {
+static bool link_item(linked *l, uint32_t i, uint32_t worker, uint64_t *n_bytes, lb_err *err) {
     uint32_t k = weight_of_item(l, i);
     const rt_weight *w = &l->model->weights[k];
     const cut *c = &l->cuts[k];
@@ -297,22 +318,25 @@ static bool link_item(linked *l, uint32_t i, uint64_t *n_bytes, lb_err *err) {
     uint64_t left = c->n_strips - begin;
     uint64_t end = begin + (left < c->strips_per_item ? left : c->strips_per_item);
     const uint8_t *src = l->maps[w->file].data + w->file_offset_bytes;
-    uint8_t *dst = l->s.arena + w->offset_bytes;
     if (w->layout == NULL) {
         uint64_t at = begin * c->strip_bytes;
         *n_bytes = w->file_bytes - at < c->strip_bytes ? w->file_bytes - at : c->strip_bytes;
-        memcpy(dst + at, src + at, *n_bytes);
-        return true;
+        memcpy(room_for(&l->s, worker, w->offset_bytes + at), src + at, *n_bytes);
+        return settle(&l->s, worker, w->offset_bytes + at, *n_bytes, err);
+    }
+    uint64_t to = w->offset_bytes + (mat * c->n_strips + begin) * c->strip_bytes;
+    if (l->s.arena == NULL && (end - begin) * c->strip_bytes > RT_STAGE_BYTES) {
+        return lb_err_set(err, LB_LIMIT, "weight '%s': 16 rows are %" PRIu64 " bytes; %d go to the device at a time",
+                          w->name, c->strip_bytes, RT_STAGE_BYTES);
     }
     uint64_t row = begin * LB_STRIP_ROWS;
     uint64_t row_end = end * LB_STRIP_ROWS < w->n_rows ? end * LB_STRIP_ROWS : w->n_rows;
     *n_bytes = (row_end - row) * c->row_bytes;
     if (!lb_image_pack(w->layout, src + (mat * w->n_rows + row) * c->row_bytes, w->n_rows,
-                       w->n_cols, begin, end, dst + (mat * c->n_strips + begin) * c->strip_bytes,
-                       err)) {
+                       w->n_cols, begin, end, room_for(&l->s, worker, to), err)) {
         return lb_err_prefix(err, "weight '%s'", w->name);
     }
-    return true;
+    return settle(&l->s, worker, to, (end - begin) * c->strip_bytes, err);
 }
 
 static void linked_work(void *arg, rt_pool *pool, uint32_t worker, uint32_t n_workers) {
@@ -320,10 +344,10 @@ static void linked_work(void *arg, rt_pool *pool, uint32_t worker, uint32_t n_wo
     uint32_t i = 0;
     uint32_t end = 0;
     (void)n_workers;
-    while (!l->s.failed && rt_pool_take(pool, 0, l->s.n_items, 1, &i, &end)) {
+    while (!l->s.failed && !stands_aside(&l->s, worker) && rt_pool_take(pool, 0, l->s.n_items, 1, &i, &end)) {
         lb_err e = {0};
         uint64_t n = 0;
-        if (!link_item(l, i, &n, &e)) {
+        if (!link_item(l, i, worker, &n, &e)) {
             fail(&l->s, &e);
             return;
         }
@@ -355,7 +379,7 @@ static bool load_linked(const rt_model *m, const rt_load_opts *o, rt_pool *pool,
     if (maps == NULL || cuts == NULL) {
         return false;
     }
-    linked l = {.s = {.opts = o, .arena = mem->arenas[RT_ARENA_WEIGHTS]},
+    linked l = {.s = {.opts = o, .mem = mem, .arena = host_arena(mem)},
                 .model = m, .maps = maps, .cuts = cuts};
     bool ok = map_files(m, o, maps, err) && cut_all(m, cuts, &l.s, err);
     if (ok) {
@@ -378,6 +402,7 @@ bool rt_weights_load(const rt_model *m, const rt_load_opts *o, rt_pool *pool, rt
     lb_arena_init(&tmp, "loading", TABLE_LIMIT);
     bool ok = (m->weights_linked ? load_linked : load_packed)(m, o, pool, mem, &tmp, &own);
     lb_arena_reset(&tmp);
+    ok = ok && (mem->device == NULL || mem->device->ready(m, mem, &own));
     if (!ok && err != NULL) {
         *err = own;
     }

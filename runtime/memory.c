@@ -120,7 +120,23 @@ static bool map_one(rt_arena_kind kind, uint64_t n_bytes, rt_memory *out, lb_err
     return true;
 }
 
+bool rt_memory_map_on(const rt_model *m, const char *wanted, rt_memory *out, lb_err *err) {
+    if (m->device == NULL) {
+        return wanted == NULL ? rt_memory_map(m, out, err)
+                              : lb_err_set(err, LB_BAD_VALUE, "device '%s': this program runs on the CPU (%s)", wanted, m->arch_row);
+    }
+    rt_memory mem = {.device = m->device};
+    if (!m->device->map(m, wanted, &mem, err)) {
+        return false;
+    }
+    *out = mem;
+    return true;
+}
+
 bool rt_memory_map(const rt_model *m, rt_memory *out, lb_err *err) {
+    if (m->device != NULL) {
+        return rt_memory_map_on(m, NULL, out, err);
+    }
     if (!check_sum(m, err)) {
         return false;
     }
@@ -136,6 +152,9 @@ bool rt_memory_map(const rt_model *m, rt_memory *out, lb_err *err) {
 }
 
 void rt_memory_unmap(rt_memory *m) {
+    if (m->device != NULL) {
+        m->device->unmap(m);
+    }
     for (int k = 0; k < RT_N_ARENAS; k++) {
         if (m->maps[k] != NULL) {
             munmap(m->maps[k], m->map_bytes[k]);
@@ -180,8 +199,8 @@ static void touch_work(void *arg, rt_pool *pool, uint32_t worker, uint32_t n_wor
 
 bool rt_memory_touch(const rt_model *model, rt_memory *m, rt_pool *pool, lb_err *err) {
     for (int k = 0; k < RT_N_ARENAS; k++) {
-        if (m->arenas[k] == NULL) {
-            continue;
+        if (m->arenas[k] == NULL || m->device != NULL) {
+            continue; /* a device's memory is there once it is allocated */
         }
         touch_job j = {.arena = m->arenas[k]};
         if (!lb_round_up(model->arena_bytes[k], PAGE_BYTES, &j.n_bytes) ||

@@ -11,15 +11,20 @@
 #include "pool.h"
 
 typedef struct rt_memory {
-    uint8_t *arenas[RT_N_ARENAS]; /* 2 MiB aligned, zeroed; NULL when the size is 0 */
+    uint8_t *arenas[RT_N_PLACES]; /* 2 MiB aligned, zeroed; NULL when the size is 0. A GPU program's: model_abi.h */
     void *maps[RT_N_ARENAS];      /* the mappings, unreadable guard pages on both sides included */
     uint64_t map_bytes[RT_N_ARENAS];
+    const rt_device_ops *device; /* of a GPU program */
 } rt_memory;
 
 /* Maps all arenas of `model` and asks for huge pages. Fails with LB_RESOURCES, naming need and limit,
  * if their sum passes what the machine can give now (MemAvailable; the control group's limit) or a
  * mapping is refused. Release with rt_memory_unmap, which allows a zeroed rt_memory. */
 bool rt_memory_map(const rt_model *model, rt_memory *out, lb_err *err);
+
+/* The same for a GPU program on the device that `wanted` names (index, UUID or PCI address; NULL: the only one that fits).
+ * A CPU program refuses a name with LB_BAD_VALUE. Fails with LB_WRONG_BOX and LB_RESOURCES. */
+bool rt_memory_map_on(const rt_model *model, const char *wanted, rt_memory *out, lb_err *err);
 void rt_memory_unmap(rt_memory *m);
 
 /* Makes every page of all arenas present, on all threads. Fails with LB_RESOURCES. */

@@ -19,6 +19,9 @@ enum { RT_ABI_VERSION = 1 };
 
 typedef struct rt_tokenizer rt_tokenizer; /* runtime/token/token.h */
 struct rt_chat_template;                  /* runtime/chat/render.h */
+struct rt_model;
+struct rt_memory;                         /* runtime/memory.h */
+struct rt_gpu;                            /* runtime/cuda/gpu_abi.h */
 
 /* One pass over n_rows tokens of n_seqs sequences (contracts section 2). Rows of one sequence are
  * consecutive and their positions ascend by one. Arrays belong to the caller and stay valid during the
@@ -39,7 +42,9 @@ typedef enum rt_arena_kind {
     RT_ARENA_KV,
     RT_ARENA_SCRATCH, /* activations of one step */
     RT_ARENA_IO,      /* logits */
-    RT_N_ARENAS
+    RT_N_ARENAS,
+    RT_DEVICE = RT_N_ARENAS, /* no arena: the state of a GPU program's device; NULL in a CPU program */
+    RT_N_PLACES
 } rt_arena_kind;
 
 /* Where one weight comes from and where it goes. With `--weights pack` the image file holds the arena
@@ -66,6 +71,25 @@ typedef struct rt_sampling {
     int32_t top_k, repeat_last_n;
 } rt_sampling;
 
+/* How a program with a device of its own takes memory and loads weights (cuda/gpu_abi.h). memory.h and load.h call these in
+ * place of what they do themselves; other parts of the runtime know nothing of it. */
+typedef struct rt_device_ops {
+    /* Checks the machine, chooses the device (`wanted`: index, UUID or PCI address; NULL: the only one that fits), allocates
+     * all arenas. mem->arenas: WEIGHTS, KV, SCRATCH are device addresses; IO is host memory that mirrors the device's. */
+    bool (*map)(const struct rt_model *model, const char *wanted, struct rt_memory *mem, lb_err *err);
+    void (*unmap)(struct rt_memory *mem);
+
+    /* Loading: a buffer of RT_STAGE_BYTES for worker `index`, or NULL if that one has to stand aside; then its first n_bytes go
+     * to `offset` of the weights arena. */
+    uint8_t *(*stage)(const struct rt_memory *mem, uint32_t index);
+    bool (*put)(const struct rt_memory *mem, uint32_t index, uint64_t offset, uint64_t n_bytes, lb_err *err);
+
+    /* After the weights: everything that may fail or take memory late happens here. */
+    bool (*ready)(const struct rt_model *model, struct rt_memory *mem, lb_err *err);
+} rt_device_ops;
+
+enum { RT_STAGE_BYTES = 16 * 1024 * 1024 };
+
 typedef struct rt_model {
     uint32_t abi_version; /* RT_ABI_VERSION */
     const char *name;     /* model name, from its file name */
@@ -89,12 +113,16 @@ typedef struct rt_model {
     const char *info_json;           /* the manifest's text, for `info --json` */
 
     /* Runs one step on the pool's threads; logits of row logit_rows[i] land in row i of the logits
-     * buffer. `arenas[k]` has arena_bytes[k] bytes, 64-byte aligned. T = 0 runs nothing. */
+     * buffer. `arenas[k]` has arena_bytes[k] bytes, 64-byte aligned (rt_memory.arenas, RT_DEVICE included). T = 0 runs
+     * nothing. */
     bool (*step)(uint8_t *const *arenas, const rt_step *step, rt_pool *pool, lb_err *err);
 
     /* The same step by the plain-C twins of all kernels, slow and equal to the bit: `selftest` runs both on this
      * machine and compares logits and caches. NULL if the program was emitted without them. */
     bool (*step_plain)(uint8_t *const *arenas, const rt_step *step, rt_pool *pool, lb_err *err);
+
+    const rt_device_ops *device; /* NULL: a CPU program */
+    const struct rt_gpu *gpu;    /* NULL: likewise */
 } rt_model;
 
 extern const rt_model lagen_model;

@@ -1,0 +1,188 @@
+/* step.c -- one step on the device: its block goes up, its launches run in order on one stream, its logits come back.
+ *
+ * Steps of decode (one row and one logit row for each of the first n sequences) replay a graph that was captured from the same
+ * calls at start. A graph that is refused is run again call by call, to name the launch; the step fails all the same. */
+#include "cuda/cuda.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { HEAD_BYTES = 64 };
+
+static uint64_t put_words(uint8_t *to, uint64_t at, const uint32_t *from, uint32_t n) {
+    memcpy(to + at, from, (size_t)n * sizeof *from);
+    return at + (uint64_t)n * sizeof *from;
+}
+
+static const uint32_t *address(rt_cu_ptr base, uint64_t at) {
+    return (const uint32_t *)(uintptr_t)(base + at);
+}
+
+uint64_t rt_cuda_pack_step(const rt_step *s, rt_cu_ptr base, uint8_t *to) {
+    rt_step d = {.n_rows = s->n_rows, .n_seqs = s->n_seqs, .n_logits = s->n_logits};
+    uint64_t at = HEAD_BYTES;
+    d.slot_of_seq = address(base, at);
+    at = put_words(to, at, s->slot_of_seq, s->n_seqs);
+    d.logit_rows = address(base, at);
+    at = put_words(to, at, s->logit_rows, s->n_logits);
+    d.token_of_row = address(base, at);
+    at = put_words(to, at, s->token_of_row, s->n_rows);
+    d.seq_of_row = address(base, at);
+    at = put_words(to, at, s->seq_of_row, s->n_rows);
+    d.pos_of_row = address(base, at);
+    at = put_words(to, at, s->pos_of_row, s->n_rows);
+    memset(to, 0, HEAD_BYTES);
+    memcpy(to, &d, sizeof d);
+    return at;
+}
+
+bool rt_cuda_launch(rt_cuda *c, const rt_gpu_launch *l, const void *params, const rt_step *step, lb_err *err) {
+    const rt_gpu_kernel *k = &c->model->gpu->kernels[l->kernel];
+    const rt_cu_launch_config config = {.grid = {l->grid[0], l->grid[1], l->grid[2]}, .block = {k->block, 1, 1},
+                                        .smem_bytes = k->smem_bytes, .stream = c->stream};
+    void *list[] = {(void *)(uintptr_t)params};
+    if (RT_CU_CALL(&c->d, err, cuLaunchKernelEx, &config, c->functions[l->kernel], list, NULL)) {
+        return true;
+    }
+    char layer[32] = "";
+    if (l->layer >= 0) {
+        snprintf(layer, sizeof layer, " of layer %" PRId32, l->layer);
+    }
+    return lb_err_prefix(err, "launch %s%s, grid %u x %u x %u, T=%u", l->what, layer, l->grid[0], l->grid[1], l->grid[2],
+                         step->n_rows);
+}
+
+/* The calls of a step: made on the stream, or into the graph that is being captured from it. */
+static bool calls(rt_cuda *c, const rt_step *s, uint64_t block_bytes, lb_err *err) {
+    const rt_model *m = c->model;
+    uint64_t at = m->gpu->step_offset_bytes;
+    uint64_t logits = (uint64_t)s->n_logits * m->n_vocab * sizeof(float); /* inside the arena: n_logits <= logit_rows_max */
+    if (!RT_CU_CALL(&c->d, err, cuMemcpyHtoDAsync_v2, c->arenas[RT_ARENA_IO] + at, c->io + at, block_bytes, c->stream)) {
+        return lb_err_prefix(err, "the step's block, T=%u", s->n_rows);
+    }
+    if (!m->gpu->launches(c, s, err)) {
+        return false;
+    }
+    return s->n_logits == 0 ||
+           RT_CU_CALL(&c->d, err, cuMemcpyDtoHAsync_v2, c->io + m->logits_offset_bytes,
+                      c->arenas[RT_ARENA_IO] + m->logits_offset_bytes, logits, c->stream) ||
+           lb_err_prefix(err, "logits of %u rows, T=%u", s->n_logits, s->n_rows);
+}
+
+static bool wait(rt_cuda *c, const rt_step *s, lb_err *err) {
+    return RT_CU_CALL(&c->d, err, cuStreamSynchronize, c->stream) || lb_err_prefix(err, "running a step of T=%u", s->n_rows);
+}
+
+/* After a refused call: what was queued before it must be over before buffers are used again. */
+static void settle(rt_cuda *c, lb_err *err) {
+    lb_err why = {0};
+    if (!RT_CU_CALL(&c->d, &why, cuStreamSynchronize, c->stream) && why.code == LB_DEVICE_LOST && err != NULL) {
+        err->code = LB_DEVICE_LOST;
+    }
+}
+
+static bool run(rt_cuda *c, const rt_step *s, uint64_t block_bytes, lb_err *err) {
+    return calls(c, s, block_bytes, err) && wait(c, s, err);
+}
+
+/* The graph for this step, or NULL: decode takes one row of each of n sequences and all their logits. */
+static rt_cu_graph_exec *graph_of(rt_cuda *c, const rt_step *s) {
+    bool decode = s->n_rows == s->n_seqs && s->n_rows == s->n_logits && s->n_rows <= RT_CUDA_GRAPHS;
+    return decode && c->graphs[s->n_rows - 1] != NULL ? &c->graphs[s->n_rows - 1] : NULL;
+}
+
+static bool replay(rt_cuda *c, rt_cu_graph_exec graph, const rt_step *s, uint64_t block_bytes, lb_err *err) {
+    if (RT_CU_CALL(&c->d, err, cuGraphLaunch, graph, c->stream)) {
+        return wait(c, s, err);
+    }
+    lb_err_prefix(err, "graph of decode, %u launches, T=%u", c->model->gpu->n_launches, s->n_rows);
+    lb_err why = {0};
+    if (err != NULL && err->code != LB_DEVICE_LOST && !run(c, s, block_bytes, &why)) {
+        *err = why;
+        lb_err_prefix(err, "a graph was refused, then");
+    }
+    return false;
+}
+
+bool rt_cuda_step(uint8_t *const *arenas, const rt_step *s, lb_err *err) {
+    rt_cuda *c = (rt_cuda *)(void *)arenas[RT_DEVICE];
+    lb_err own = {0};
+    if (s->n_rows == 0) {
+        return true;
+    }
+    if (c->lost) {
+        return lb_err_set(err, LB_DEVICE_LOST, "device %d (%s) was lost by an earlier step", c->board.index, c->board.name);
+    }
+    uint64_t at = c->model->gpu->step_offset_bytes;
+    bool ok = RT_CU_CALL(&c->d, &own, cuCtxSetCurrent, c->context);
+    if (ok) {
+        uint64_t n = rt_cuda_pack_step(s, c->arenas[RT_ARENA_IO] + at, c->io + at);
+        rt_cu_graph_exec *graph = graph_of(c, s);
+        ok = graph != NULL ? replay(c, *graph, s, n, &own) : run(c, s, n, &own);
+    }
+    if (!ok) {
+        settle(c, &own);
+        c->lost = own.code == LB_DEVICE_LOST;
+        if (err != NULL) {
+            *err = own;
+        }
+    }
+    return ok;
+}
+
+/* ---- before the program is ready */
+
+/* A decode step over the first n slots, at position 0: token 0, which every vocabulary has. */
+typedef struct dummy {
+    rt_step step;
+    uint32_t zeros[RT_CUDA_GRAPHS];
+    uint32_t count[RT_CUDA_GRAPHS];
+} dummy;
+
+static void fill(dummy *t, uint32_t n) {
+    for (uint32_t i = 0; i < n; i++) {
+        t->zeros[i] = 0;
+        t->count[i] = i;
+    }
+    t->step = (rt_step){n, n, n, t->zeros, t->count, t->zeros, t->count, t->count};
+}
+
+static bool capture(rt_cuda *c, const rt_step *s, rt_cu_graph_exec *out, lb_err *err) {
+    uint64_t at = c->model->gpu->step_offset_bytes;
+    uint64_t n = rt_cuda_pack_step(s, c->arenas[RT_ARENA_IO] + at, c->io + at);
+    rt_cu_graph graph = NULL;
+    if (!RT_CU_CALL(&c->d, err, cuStreamBeginCapture_v2, c->stream, RT_CU_CAPTURE_THREAD_LOCAL)) {
+        return false;
+    }
+    bool ok = calls(c, s, n, err);
+    lb_err late = {0};
+    bool ended = RT_CU_CALL(&c->d, &late, cuStreamEndCapture, c->stream, &graph);
+    if (ok && !ended && err != NULL) {
+        *err = late;
+    }
+    ok = ok && ended && RT_CU_CALL(&c->d, err, cuGraphInstantiateWithFlags, out, graph, 0);
+    if (graph != NULL) {
+        c->d.cuGraphDestroy(graph);
+    }
+    return ok;
+}
+
+bool rt_cuda_warm(rt_cuda *c, lb_err *err) {
+    const rt_model *m = c->model;
+    uint32_t most = m->slots < RT_CUDA_GRAPHS ? m->slots : RT_CUDA_GRAPHS;
+    most = most < m->logit_rows_max ? most : m->logit_rows_max;
+    uint8_t *arenas[RT_N_PLACES] = {[RT_DEVICE] = (uint8_t *)c};
+    dummy t;
+    fill(&t, 1);
+    if (!rt_cuda_step(arenas, &t.step, err)) {
+        return lb_err_prefix(err, "first launches");
+    }
+    for (uint32_t n = 1; n <= most; n++) {
+        fill(&t, n);
+        if (!capture(c, &t.step, &c->graphs[n - 1], err) || !rt_cuda_step(arenas, &t.step, err)) {
+            return lb_err_prefix(err, "graph of decode, T=%u", n);
+        }
+    }
+    return true;
+}
