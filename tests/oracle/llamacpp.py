@@ -1,8 +1,8 @@
 """llama.cpp through its Python package (llama-cpp-python), as the other engine in comparisons.
 
 Only the C interface that the package mirrors is used: load, decode, logits. Logits of all positions
-come back as float32 [n, vocab]. `available()` says whether the package can be imported; nothing here
-is needed to build lagen or to run its programs.
+come back as float32 [n, vocab]. `available()` says whether the package can be imported; nothing
+here is needed to build lagen or to run its programs.
 """
 import ctypes
 import time

@@ -23,7 +23,8 @@ ROWS_PER_BLOCK = 128  # rows of logits made at a time: 128 x 49152 float64 are 5
 
 KNOWN = re.compile(
     r"(token_embd|output|output_norm|rope_freqs)\.weight|output\.bias|"
-    r"blk\.\d+\.((attn|ffn)_norm\.weight|(attn_(q|k|v|qkv|output)|ffn_(gate|up|down))\.(weight|bias))")
+    r"blk\.\d+\.(attn|ffn)_norm\.weight|"
+    r"blk\.\d+\.(attn_(q|k|v|qkv|output)|ffn_(gate|up|down))\.(weight|bias)")
 
 
 class Refused(Exception):
@@ -125,7 +126,8 @@ class Oracle:
         }
         if scaling["type"] not in ("none", "linear", "yarn"):
             raise Refused(f"rope scaling {scaling['type']!r}")
-        factors = self._weight("rope_freqs.weight") if "rope_freqs.weight" in self._tensors else None
+        name = "rope_freqs.weight"
+        factors = self._weight(name) if name in self._tensors else None
         base = float(self._key("rope.freq_base", 10000.0))
         self.freq, self.magnitude = rope_frequencies(n_rot, base, scaling, factors)
 

@@ -59,7 +59,8 @@ def loop_forward(t, tokens, angles, magnitude, scale):
             cache[i].append((keys, [v[:8], v[8:]]))
             joined = []
             for n, head in enumerate(heads):
-                s = [scale * math.fsum(a * c for a, c in zip(head, ks[n // 2])) for ks, _ in cache[i]]
+                s = [scale * math.fsum(a * c for a, c in zip(head, ks[n // 2]))
+                     for ks, _ in cache[i]]
                 p = [math.exp(a - max(s)) for a in s]
                 total = math.fsum(p)
                 joined += [math.fsum(a * vs[n // 2][d] for a, (_, vs) in zip(p, cache[i])) / total

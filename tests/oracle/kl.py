@@ -1,0 +1,176 @@
+"""The acceptance rule of an emitted program's numbers: mean KL(reference || program) over the
+positions of three seeds is at most 1.10 x that of llama.cpp on the same file and tokens, or at most
+1e-6. The reference is oracle.py; KV is f16 in both programs.
+
+    kl.py [--all] [--case NAME]... [--record]
+
+Without llama-cpp-python the bound is the one in bounds.json, which --record writes. Cases are a
+recipe of models/synth with a tensor type or mix, and SmolLM2. The quick set takes 3 x 352
+positions of some cases, --all takes 3 x 1024 of all.
+"""
+import argparse
+import json
+import pathlib
+import sys
+
+import numpy as np
+
+import llamacpp
+import oracle
+import program
+import tap
+
+HERE = pathlib.Path(__file__).resolve().parent
+BOUNDS = HERE / "bounds.json"
+FACTOR, FLOOR = 1.10, 1e-6
+QUICK_POSITIONS, ALL_POSITIONS = 352, 1024
+SEEDS = (0, 1, 2)
+
+# recipe, types (None = the recipe's own), whether the quick set has it
+CASES = [
+    ("llama-576", "f32", False), ("llama-576", "f16", False), ("llama-576", "bf16", False),
+    ("llama-576", "q4_0", False), ("llama-576", "q4_1", True), ("llama-576", "q5_0", False),
+    ("llama-576", "q5_1", False), ("llama-576", "q8_0", False), ("llama-576", "q4_k_m", True),
+    ("llama-576", "q5_k_m", False),
+    ("llama-wide", "q4_k", False), ("llama-wide", "q5_k", False), ("llama-wide", "q6_k", False),
+    ("llama-wide", "q4_k_m", True), ("llama-wide", "q4_0", False), ("llama-wide", "bf16", False),
+    ("llama-tiny", "f32", True), ("llama-tiny", "f16", True), ("llama-tiny", "bf16", True),
+    ("llama-tiny", "q4_0", True), ("llama-tiny", "q5_0", True), ("llama-tiny", "q5_1", True),
+    ("llama-tiny", "q8_0", True), ("llama-spm", None, True), ("llama-freqs", None, True),
+    ("llama-linear", None, True), ("llama-yarn", None, True),
+]
+
+
+def log_softmax(x):
+    x = x - x.max(axis=1, keepdims=True)
+    return x - np.log(np.exp(x).sum(axis=1, keepdims=True))
+
+
+def kl_rows(reference, logits):
+    """KL divergence of each row, float64 [n]; both arguments are logits [n, vocab]."""
+    p = log_softmax(reference)
+    q = log_softmax(logits.astype(np.float64))
+    return np.sum(np.exp(p) * (p - q), axis=1)
+
+
+def random_tokens(seed, n, n_vocab):
+    """Token ids, the same everywhere: SplitMix64."""
+    mask, out, state = (1 << 64) - 1, [], seed
+    for _ in range(n):
+        state = (state + 0x9E3779B97F4A7C15) & mask
+        z = state
+        z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & mask
+        z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & mask
+        out.append((z ^ (z >> 31)) % n_vocab)
+    return out
+
+
+class Case:
+    def __init__(self, recipe, types):
+        self.recipe, self.types = recipe, types
+        self.name = f"{recipe} {types}" if types else recipe
+
+    def file(self, seed):
+        if self.recipe == "SmolLM2":
+            return program.SMOLLM2
+        return program.synth(self.recipe, self.types, seed, self.name.replace(" ", "-"))
+
+    def tokens(self, seed, n, n_vocab):
+        if self.recipe == "SmolLM2":
+            return json.loads((HERE / "smollm2_tokens.json").read_text())["sequences"][seed][:n]
+        return random_tokens(seed, n, n_vocab)
+
+
+def measure(case, n_positions, with_program, with_other):
+    """Mean KL over all seeds of the program and of llama.cpp, None for what was not asked for."""
+    ours, others = [], []
+    for seed in SEEDS:
+        path = case.file(seed)
+        reference = oracle.Oracle(path)
+        tokens = case.tokens(seed, n_positions, reference.n_vocab)
+        got = program.logits(program.build(path), tokens) if with_program else None
+        other = other_logits(path, tokens) if with_other else None
+        for at, rows in reference.logit_blocks(tokens):
+            if got is not None:
+                ours.append(kl_rows(rows, got[at:at + len(rows)]))
+            if other is not None:
+                others.append(kl_rows(rows, other[at:at + len(rows)]))
+    return tuple(float(np.concatenate(k).mean()) if k else None for k in (ours, others))
+
+
+def other_logits(path, tokens):
+    model = llamacpp.Model(path, n_threads=1, n_ctx=ALL_POSITIONS, chunk=512)
+    try:
+        return model.logits(tokens)
+    finally:
+        model.close()
+
+
+def load_bounds():
+    return json.loads(BOUNDS.read_text()) if BOUNDS.exists() else {"cases": {}}
+
+
+def check(t, case, n_positions, bounds):
+    live = llamacpp.available()
+    name = f"KL of {case.name}"
+    try:
+        ours, other = measure(case, n_positions, True, live)
+    except (program.Failed, oracle.Refused, RuntimeError) as why:
+        t.check(name, False, why)
+        return
+    if not live:
+        other = bounds["cases"].get(case.name, {}).get(str(n_positions))
+        t.skip(f"{name} beside a live llama.cpp", f"{llamacpp.WHY_NOT}; recorded bound used")
+        if other is None:
+            t.check(name, False, "no bound is recorded for this case")
+            return
+    t.check(f"{name}: {ours:.3e}, llama.cpp {other:.3e}, {len(SEEDS) * n_positions} positions",
+            ours <= max(FACTOR * other, FLOOR))
+
+
+def record(cases):
+    """Writes llama.cpp's own KL of each case, at both lengths, to bounds.json."""
+    bounds = load_bounds()
+    bounds["how"] = f"kl.py --record with {llamacpp.version()}; mean over seeds 0 1 2, KV f16"
+    for case, _ in cases:
+        for n in (QUICK_POSITIONS, ALL_POSITIONS):
+            _, other = measure(case, n, False, True)
+            bounds["cases"].setdefault(case.name, {})[str(n)] = float(f"{other:.4g}")
+        print(case.name, bounds["cases"][case.name], flush=True)
+    bounds["cases"] = dict(sorted(bounds["cases"].items()))
+    BOUNDS.write_text(json.dumps(bounds, indent=1) + "\n")
+
+
+def selected(names, everything):
+    cases = [(Case(recipe, types), quick) for recipe, types, quick in CASES]
+    cases.append((Case("SmolLM2", None), False))
+    if names:
+        return [c for c in cases if c[0].name in names]
+    return [c for c in cases if everything or c[1]]
+
+
+def main(argv):
+    ap = argparse.ArgumentParser(description="KL of emitted programs beside llama.cpp")
+    ap.add_argument("--all", action="store_true", help="all cases, 1,024 positions per seed")
+    ap.add_argument("--case", action="append", help="only this case, as in 'llama-576 q4_1'")
+    ap.add_argument("--record", action="store_true", help="measure llama.cpp and write bounds.json")
+    args = ap.parse_args(argv)
+    cases = selected(args.case, args.all)
+    t = tap.Tap()
+    if not program.LAGEN.exists():
+        t.skip("KL of emitted programs", f"{program.LAGEN.relative_to(program.ROOT)} is not built")
+        return t.done()
+    if args.record:
+        record(cases)
+        return 0
+    bounds = load_bounds()
+    for case, _ in cases:
+        if case.recipe == "SmolLM2" and not program.SMOLLM2.exists():
+            t.skip("KL of SmolLM2", f"{program.SMOLLM2.relative_to(program.ROOT)} is not there")
+            continue
+        check(t, case, ALL_POSITIONS if args.all else QUICK_POSITIONS, bounds)
+    return t.done()
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
