@@ -1,4 +1,5 @@
-/* command_plan.c -- `lagen plan`, `lagen inspect`, `lagen targets`: they read and answer, and write no file. */
+/* command_plan.c -- `lagen plan`, `lagen inspect`, `lagen targets`: they read and answer, and write
+ * no file. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -37,22 +38,31 @@ static void plan_text(const lg_result *r, const char *model, lb_text *out) {
     const lg_limits *l = &p->limits;
     char size[32];
     lb_text_printf(out, "%s for %s\n\n", model, lg_hw_name(p->hw));
-    lb_text_printf(out, "  architecture   %s, %" PRIu64 " layers, width %" PRIu64 ", vocabulary %" PRIu64 "\n", p->graph->arch,
-                   p->graph->n_layers, p->graph->n_embd, p->graph->n_vocab);
-    lb_text_printf(out, "  limits         ctx %" PRIu64 ", slots %" PRIu64 ", chunk %" PRIu64 ", logit rows %" PRIu64 "\n", l->ctx,
-                   l->slots, l->chunk, l->logit_rows_max);
-    lb_text_printf(out, "  step           %" PRIu32 " launches of %" PRIu32 " kernels\n\n  memory\n", p->n_launches, p->n_kernels);
+    lb_text_printf(out,
+                   "  architecture   %s, %" PRIu64 " layers, width %" PRIu64 ", vocabulary %" PRIu64
+                   "\n",
+                   p->graph->arch, p->graph->n_layers, p->graph->n_embd, p->graph->n_vocab);
+    lb_text_printf(out,
+                   "  limits         ctx %" PRIu64 ", slots %" PRIu64 ", chunk %" PRIu64
+                   ", logit rows %" PRIu64 "\n",
+                   l->ctx, l->slots, l->chunk, l->logit_rows_max);
+    lb_text_printf(out,
+                   "  step           %" PRIu32 " launches of %" PRIu32 " kernels\n\n  memory\n",
+                   p->n_launches, p->n_kernels);
     for (int i = 0; i < LG_N_ARENAS; i++) {
-        lb_text_printf(out, "    %-10s %15" PRIu64 "  %s\n", names[i], p->arena_bytes[i], size_text(p->arena_bytes[i], size));
+        lb_text_printf(out, "    %-10s %15" PRIu64 "  %s\n", names[i], p->arena_bytes[i],
+                       size_text(p->arena_bytes[i], size));
     }
-    lb_text_printf(out, "    %-10s %15" PRIu64 "  %s\n\n", "total", arena_total(p), size_text(arena_total(p), size));
-    lb_text_printf(out, "  proved         %" PRIu32 " facts for every T from 1 to %" PRIu64 " (launch limits, coverage, byte\n"
-                        "                 ranges, index widths, lifetimes); --dump prove lists them\n",
+    lb_text_printf(out, "    %-10s %15" PRIu64 "  %s\n\n", "total", arena_total(p),
+                   size_text(arena_total(p), size));
+    lb_text_printf(out,
+                   "  proved         %" PRIu32 " facts for every T from 1 to %" PRIu64
+                   " (launch limits, coverage, byte\n"
+                   "                 ranges, index widths, lifetimes); --dump prove lists them\n",
                    r->proof.n_facts, l->t_max);
 }
 
 static bool plan_json(const lg_result *r, lb_arena *arena, lb_text *out, lb_err *err) {
-    static const char *const names[] = {"weights", "kv", "scratch", "io"};
     const lg_plan *p = r->plan;
     lg_builder b;
     lg_build_init(&b, arena);
@@ -69,7 +79,7 @@ static bool plan_json(const lg_result *r, lb_arena *arena, lb_text *out, lb_err 
     lg_build_set_uint(&b, limits, "logit_rows_max", p->limits.logit_rows_max);
     lg_build_set(&b, root, "limits", limits);
     for (int i = 0; i < LG_N_ARENAS; i++) {
-        lg_build_set_uint(&b, memory, names[i], p->arena_bytes[i]);
+        lg_build_set_uint(&b, memory, LG_ARENA_NAMES[i], p->arena_bytes[i]);
     }
     lg_build_set_uint(&b, memory, "total", arena_total(p));
     lg_build_set(&b, root, "memory", memory);
@@ -85,7 +95,10 @@ static bool known_dump(const char *step, lb_err *err) {
             return true;
         }
     }
-    return step == NULL || lb_err_set(err, LB_USAGE, "--dump: '%s' is no step; there are graph, fuse, launch, memory, prove", step);
+    return step == NULL ||
+           lb_err_set(err, LB_USAGE,
+                      "--dump: '%s' is no step; there are graph, fuse, launch, memory, prove",
+                      step);
 }
 
 bool lg_command_plan(lg_context *c, int argc, char *const *argv, lb_err *err) {
@@ -94,14 +107,32 @@ bool lg_command_plan(lg_context *c, int argc, char *const *argv, lb_err *err) {
     const char *dump = NULL;
     lb_opt options[LG_MODEL_OPTIONS + 2];
     uint32_t n = lg_model_options(&a, options);
-    options[n++] = (lb_opt){"--json", NULL, LB_OPT_FLAG, &json, 0, 0, false, NULL, NULL, "print JSON (schema lagen.plan/1)"};
-    options[n++] = (lb_opt){"--dump", NULL, LB_OPT_TEXT, &dump, 0, 0, false, NULL, "STEP",
-                            "print one step's result as stable text:\ngraph, fuse, launch, memory or prove"};
-    const lb_command command = {"lagen plan", "Shows launches, bytes and proof of a program without writing anything.",
-                                "Reads the model file's directory only; no weight is touched.", options, n, NULL, 0};
+    options[n++] =
+        (lb_opt){"--json", NULL,  LB_OPT_FLAG, &json, 0,
+                 0,        false, NULL,        NULL,  "print JSON (schema lagen.plan/1)"};
+    options[n++] =
+        (lb_opt){"--dump",
+                 NULL,
+                 LB_OPT_TEXT,
+                 &dump,
+                 0,
+                 0,
+                 false,
+                 NULL,
+                 "STEP",
+                 "print one step's result as stable text:\ngraph, fuse, launch, memory or prove"};
+    const lb_command command = {
+        "lagen plan",
+        "Shows launches, bytes and proof of a program without writing anything.",
+        "Reads the model file's directory only; no weight is touched.",
+        options,
+        n,
+        NULL,
+        0};
     lg_request rq;
     bool done = false;
-    if (!lg_model_parse(c, &command, &a, argc, argv, &rq, &done, err) || done || !known_dump(dump, err)) {
+    if (!lg_model_parse(c, &command, &a, argc, argv, &rq, &done, err) || done ||
+        !known_dump(dump, err)) {
         return done;
     }
     rq.dump = dump;
@@ -121,10 +152,17 @@ bool lg_command_inspect(lg_context *c, int argc, char *const *argv, lb_err *err)
     const char *path = NULL;
     bool json = false;
     bool help = false;
-    const lb_opt options[] = {
-        {"--json", NULL, LB_OPT_FLAG, &json, 0, 0, false, NULL, NULL, "print JSON (schema lagen.inspect/1)"}};
-    const lb_positional pos[] = {{"FILE", &path, true, "a GGUF file, or the first part of a split one"}};
-    const lb_command command = {"lagen inspect", "Shows what a model file really holds, whatever its name says.", NULL, options, 1, pos, 1};
+    const lb_opt options[] = {{"--json", NULL, LB_OPT_FLAG, &json, 0, 0, false, NULL, NULL,
+                               "print JSON (schema lagen.inspect/1)"}};
+    const lb_positional pos[] = {
+        {"FILE", &path, true, "a GGUF file, or the first part of a split one"}};
+    const lb_command command = {"lagen inspect",
+                                "Shows what a model file really holds, whatever its name says.",
+                                NULL,
+                                options,
+                                1,
+                                pos,
+                                1};
     if (!lb_options_parse(&command, argc, argv, &help, err)) {
         return false;
     }
@@ -141,9 +179,10 @@ bool lg_command_inspect(lg_context *c, int argc, char *const *argv, lb_err *err)
 bool lg_command_targets(lg_context *c, int argc, char *const *argv, lb_err *err) {
     bool json = false;
     bool help = false;
-    const lb_opt options[] = {
-        {"--json", NULL, LB_OPT_FLAG, &json, 0, 0, false, NULL, NULL, "print a list of objects with every number of each row"}};
-    const lb_command command = {"lagen targets", "Lists the hardware rows that --arch takes.", NULL, options, 1, NULL, 0};
+    const lb_opt options[] = {{"--json", NULL, LB_OPT_FLAG, &json, 0, 0, false, NULL, NULL,
+                               "print a list of objects with every number of each row"}};
+    const lb_command command = {
+        "lagen targets", "Lists the hardware rows that --arch takes.", NULL, options, 1, NULL, 0};
     if (!lb_options_parse(&command, argc, argv, &help, err)) {
         return false;
     }

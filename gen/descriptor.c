@@ -13,32 +13,58 @@ typedef struct reader {
 
 static bool read_expr(reader *p, const lg_at *at, const char *key, const lg_expr **out) {
     const char *text = NULL;
-    return lg_at_string(at, key, &text, p->err) &&
-           (lg_expr_parse(text, p->arena, out, p->err) || lb_err_prefix(p->err, "descriptor '%s'", key));
+    lb_err why = {0};
+    if (!lg_at_string(at, key, &text, p->err)) {
+        return false;
+    }
+    return lg_expr_parse(text, p->arena, out, &why) ||
+           lg_at_fail(at, key, p->err, why.code, "%s", why.text);
+}
+
+/* What a request changes: T and L with its rows, ctx with its length. */
+static bool grows(const lg_expr *e) {
+    return lg_expr_uses(e, "T") || lg_expr_uses(e, "L") || lg_expr_uses(e, "ctx");
 }
 
 static bool read_axis(reader *p, const lg_at *at, lg_axis *a) {
-    if (!lg_at_string(at, "name", &a->name, p->err) || !lg_at_string(at, "kind", &a->kind, p->err) ||
-        !read_expr(p, at, "bound", &a->bound) || !lg_at_uint(at, "tile", &a->tile, p->err) ||
-        !lg_at_string(at, "on", &a->on, p->err) || !lg_at_string_or(at, "base", NULL, &a->base, p->err)) {
+    static const char *const kinds[] = {"dim", "rows", "logits", "kv", NULL};
+    static const char *const places[] = {"x", "y", "z", "loop", NULL};
+    uint32_t kind = 0;
+    uint32_t on = 0;
+    if (!lg_at_string(at, "name", &a->name, p->err) ||
+        !lg_at_choice(at, "kind", kinds, &kind, p->err) || !read_expr(p, at, "bound", &a->bound) ||
+        !lg_at_uint(at, "tile", &a->tile, p->err) || !lg_at_choice(at, "on", places, &on, p->err) ||
+        !lg_at_string_or(at, "base", NULL, &a->base, p->err)) {
         return false;
     }
-    bool grows = strcmp(a->kind, "dim") != 0;
-    bool capped = strcmp(a->on, "y") == 0 || strcmp(a->on, "z") == 0;
-    if (a->base != NULL && (!grows || !capped)) {
-        return lg_at_fail(at, "base", p->err, LB_BAD_VALUE, "axis '%s' of kind '%s' on %s is never cut", a->name, a->kind, a->on);
+    a->kind = kinds[kind];
+    a->on = places[on];
+    bool fixed = strcmp(a->kind, "dim") == 0;
+    if (fixed && grows(a->bound)) {
+        return lg_at_fail(at, "bound", p->err, LB_BAD_VALUE,
+                          "axis '%s' grows with the request, so its kind "
+                          "is not dim",
+                          a->name);
     }
-    if (a->tile == 0 || (grows && capped && a->base == NULL)) {
-        return lg_at_fail(at, NULL, p->err, LB_BAD_VALUE, "axis '%s' of kind '%s' on %s with tile %" PRIu64
-                          ": its bound grows with the request, so it needs x, a loop or a static tile",
-                          a->name, a->kind, a->on, a->tile);
+    bool capped = on == 1 || on == 2;
+    if (a->base != NULL && (fixed || !capped)) {
+        return lg_at_fail(at, "base", p->err, LB_BAD_VALUE,
+                          "axis '%s' of kind '%s' on %s is never cut", a->name, a->kind, a->on);
+    }
+    if (a->tile == 0 || (!fixed && capped && a->base == NULL)) {
+        return lg_at_fail(
+            at, NULL, p->err, LB_BAD_VALUE,
+            "axis '%s' of kind '%s' on %s with tile %" PRIu64
+            ": its bound grows with the request, so it needs x, a loop or a static tile",
+            a->name, a->kind, a->on, a->tile);
     }
     return true;
 }
 
 static bool read_smem(reader *p, const lg_at *at, lg_smem *s) {
     enum { ALIGN_MAX = 1024 };
-    if (!lg_at_string(at, "name", &s->name, p->err) || !lg_at_uint(at, "bytes", &s->bytes, p->err) ||
+    if (!lg_at_string(at, "name", &s->name, p->err) ||
+        !lg_at_uint(at, "bytes", &s->bytes, p->err) ||
         !lg_at_uint(at, "align", &s->align, p->err)) {
         return false;
     }
@@ -47,30 +73,34 @@ static bool read_smem(reader *p, const lg_at *at, lg_smem *s) {
 }
 
 static bool read_param(reader *p, const lg_at *at, lg_param *out) {
-    return lg_at_string(at, "name", &out->name, p->err) && lg_at_string(at, "ctype", &out->ctype, p->err);
+    return lg_at_string(at, "name", &out->name, p->err) &&
+           lg_at_string(at, "ctype", &out->ctype, p->err);
 }
 
 static bool read_operand(reader *p, const lg_at *at, lg_operand *o) {
     static const char *const names[] = {"read", "write", "both", NULL};
     uint32_t access = 0;
-    if (!lg_at_string(at, "param", &o->param, p->err) || !lg_at_choice(at, "access", names, &access, p->err) ||
+    if (!lg_at_string(at, "param", &o->param, p->err) ||
+        !lg_at_choice(at, "access", names, &access, p->err) ||
         !read_expr(p, at, "bytes", &o->bytes) || !read_expr(p, at, "max_index", &o->max_index) ||
-        !lg_at_uint(at, "align", &o->align, p->err) || !lg_at_u32(at, "index_bits", &o->index_bits, p->err)) {
+        !lg_at_uint(at, "align", &o->align, p->err) ||
+        !lg_at_u32(at, "index_bits", &o->index_bits, p->err)) {
         return false;
     }
     o->access = (lg_access)access;
-    return lb_is_pow2(o->align) || lg_at_fail(at, "align", p->err, LB_BAD_VALUE, "is no power of two");
+    return lb_is_pow2(o->align) ||
+           lg_at_fail(at, "align", p->err, LB_BAD_VALUE, "is no power of two");
 }
 
 static bool read_cols(reader *p, const lg_at *at, lg_cover_cols *c) {
-    return lg_at_string_or(at, "axis", NULL, &c->axis, p->err) && lg_at_uint(at, "first", &c->first, p->err) &&
-           lg_at_uint(at, "tile", &c->tile, p->err) && lg_at_uint(at, "begin", &c->begin, p->err) &&
-           lg_at_uint(at, "n", &c->n, p->err);
+    return lg_at_string_or(at, "axis", NULL, &c->axis, p->err) &&
+           lg_at_uint(at, "first", &c->first, p->err) && lg_at_uint(at, "tile", &c->tile, p->err) &&
+           lg_at_uint(at, "begin", &c->begin, p->err) && lg_at_uint(at, "n", &c->n, p->err);
 }
 
 /* Room for the items of a descriptor's list. */
-static bool list_of(reader *p, const lg_at *at, const char *key, size_t elem, lg_at *list, uint32_t *n,
-                    void **out) {
+static bool list_of(reader *p, const lg_at *at, const char *key, size_t elem, lg_at *list,
+                    uint32_t *n, void **out) {
     size_t count = 0;
     if (!lg_at_array(at, key, list, &count, p->err)) {
         return false;
@@ -89,7 +119,8 @@ static bool read_cover(reader *p, const lg_at *at, lg_cover *c) {
     void *mem = NULL;
     if (!lg_at_string(at, "param", &c->param, p->err) || !lg_at_key(at, "rows", &rows, p->err) ||
         !lg_at_string_or(&rows, "axis", NULL, &c->rows_axis, p->err) ||
-        !lg_at_uint(&rows, "tile", &c->rows_tile, p->err) || !read_expr(p, &rows, "n", &c->rows_n) ||
+        !lg_at_uint(&rows, "tile", &c->rows_tile, p->err) ||
+        !read_expr(p, &rows, "n", &c->rows_n) ||
         !list_of(p, at, "cols", sizeof *c->cols, &list, &c->n_cols, &mem)) {
         return false;
     }
@@ -178,8 +209,24 @@ static bool read_shared(reader *p, const lg_at *at, lg_kernel *k) {
 }
 
 static bool read_lists(reader *p, const lg_at *at, lg_kernel *k) {
-    return read_axes(p, at, k) && read_params(p, at, k) && read_operands(p, at, k) && read_covers(p, at, k) &&
-           read_shared(p, at, k);
+    return read_axes(p, at, k) && read_params(p, at, k) && read_operands(p, at, k) &&
+           read_covers(p, at, k) && read_shared(p, at, k);
+}
+
+/* y and z hold 65,535 positions on a GPU: what grows with a request needs an axis that is cut. */
+static bool grid_is_cut(const lg_at *at, const lg_kernel *k, lb_err *err) {
+    static const char *const places[] = {"x", "y", "z"};
+    for (int d = 1; d < 3; d++) {
+        bool ok = !grows(k->grid[d]);
+        for (uint32_t i = 0; i < k->n_axes; i++) {
+            ok = ok || (strcmp(k->axes[i].on, places[d]) == 0 && k->axes[i].base != NULL);
+        }
+        if (!ok) {
+            return lg_at_fail(at, "grid", err, LB_BAD_VALUE,
+                              "%s grows with the request, and no axis there is cut", places[d]);
+        }
+    }
+    return true;
 }
 
 /* An axis that is cut names a parameter for its base, of the one type that the launch writes. */
@@ -188,10 +235,12 @@ static bool bases_exist(reader *p, const lg_at *at, const lg_kernel *k) {
         const char *base = k->axes[i].base;
         bool found = base == NULL;
         for (uint32_t j = 0; j < k->n_params && !found; j++) {
-            found = strcmp(k->params[j].name, base) == 0 && strcmp(k->params[j].ctype, "uint32_t") == 0;
+            found =
+                strcmp(k->params[j].name, base) == 0 && strcmp(k->params[j].ctype, "uint32_t") == 0;
         }
         if (!found) {
-            return lg_at_fail(at, "axes", p->err, LB_MISSING, "axis '%s' has no uint32_t parameter '%s'", k->axes[i].name, base);
+            return lg_at_fail(at, "axes", p->err, LB_MISSING,
+                              "axis '%s' has no uint32_t parameter '%s'", k->axes[i].name, base);
         }
     }
     return true;
@@ -200,7 +249,8 @@ static bool bases_exist(reader *p, const lg_at *at, const lg_kernel *k) {
 static bool read_kernel(reader *p, const lg_at *at, lg_kernel *k) {
     lg_at grid;
     size_t n = 0;
-    if (!lg_at_string(at, "name", &k->name, p->err) || !lg_at_array(at, "grid", &grid, &n, p->err)) {
+    if (!lg_at_string(at, "name", &k->name, p->err) ||
+        !lg_at_array(at, "grid", &grid, &n, p->err)) {
         return false;
     }
     if (n != 3) {
@@ -212,10 +262,11 @@ static bool read_kernel(reader *p, const lg_at *at, lg_kernel *k) {
             return false;
         }
     }
-    return read_lists(p, at, k) && bases_exist(p, at, k) && lg_at_uint(at, "block", &k->block, p->err) &&
+    return read_lists(p, at, k) && bases_exist(p, at, k) && grid_is_cut(at, k, p->err) &&
+           lg_at_uint(at, "block", &k->block, p->err) &&
            lg_at_uint_or(at, "ctas_per_sm", 0, &k->ctas_per_sm, p->err) &&
-           lg_at_uint(at, "scratch", &k->scratch_bytes, p->err) && read_expr(p, at, "bytes", &k->bytes) &&
-           read_expr(p, at, "flops", &k->flops);
+           lg_at_uint(at, "scratch", &k->scratch_bytes, p->err) &&
+           read_expr(p, at, "bytes", &k->bytes) && read_expr(p, at, "flops", &k->flops);
 }
 
 bool lg_descriptor_read(const lg_at *at, lb_arena *arena, lg_kernel *k, lb_err *err) {

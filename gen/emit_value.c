@@ -6,8 +6,6 @@
 
 #include "base/num.h"
 
-static const char *const ARENAS[] = {"weights", "kv", "scratch", "io"};
-
 typedef struct maker {
     const lg_plan *plan;
     const lg_emit_options *o;
@@ -32,7 +30,8 @@ static void grid_text(maker *m, const lg_kernel *k, lg_value *out) {
         const lg_expr *folded = NULL;
         lb_text_add(&human, d == 0 ? "" : " x ");
         lg_expr_text(k->grid[d], &human);
-        if (!lg_expr_fold(k->grid[d], known, sizeof known / sizeof *known, m->arena, &folded, &why)) {
+        if (!lg_expr_fold(k->grid[d], known, sizeof known / sizeof *known, m->arena, &folded,
+                          &why)) {
             lg_build_fail(&m->b, &why);
             return;
         }
@@ -86,13 +85,15 @@ static const char *identifier(maker *m, const char *name) {
         return "";
     }
     for (char *p = s; *p != '\0'; p++) {
-        bool plain = (*p >= 'a' && *p <= 'z') || (*p >= 'A' && *p <= 'Z') || (*p >= '0' && *p <= '9');
+        bool plain =
+            (*p >= 'a' && *p <= 'z') || (*p >= 'A' && *p <= 'Z') || (*p >= '0' && *p <= '9');
         *p = plain ? *p : '_';
     }
     return s;
 }
 
-static const lg_value *argument(maker *m, const lg_kernel *k, uint32_t param, const lg_goperand *arg) {
+static const lg_value *argument(maker *m, const lg_kernel *k, uint32_t param,
+                                const lg_goperand *arg) {
     const lg_graph *g = m->plan->graph;
     bool tensor = arg->access == LG_TENSOR;
     lg_arena_kind arena = tensor ? LG_ARENA_WEIGHTS : m->plan->places[arg->id].arena;
@@ -100,9 +101,10 @@ static const lg_value *argument(maker *m, const lg_kernel *k, uint32_t param, co
     lg_value *v = lg_build_map(&m->b);
     lg_build_set_string(&m->b, v, "param", k->params[param].name);
     lg_build_set_string(&m->b, v, "ctype", k->params[param].ctype);
-    lg_build_set_string(&m->b, v, "arena", ARENAS[arena]);
+    lg_build_set_string(&m->b, v, "arena", LG_ARENA_NAMES[arena]);
     lg_build_set_uint(&m->b, v, "offset", offset);
-    lg_build_set_string(&m->b, v, "what", identifier(m, tensor ? g->tensors[arg->id].name : g->values[arg->id].name));
+    lg_build_set_string(&m->b, v, "what",
+                        identifier(m, tensor ? g->tensors[arg->id].name : g->values[arg->id].name));
     return v;
 }
 
@@ -158,7 +160,8 @@ static const lg_value *layouts(maker *m) {
     return list;
 }
 
-/* Linked weights come from file 0, 1, ... of the model; a packed image is file 0 and sources are informative. */
+/* Linked weights come from file 0, 1, ... of the model; a packed image is file 0 and sources are
+ * informative. */
 static const lg_value *weights(maker *m) {
     lg_value *list = lg_build_array(&m->b);
     for (uint32_t i = 0; i < m->plan->graph->n_tensors; i++) {
@@ -166,8 +169,9 @@ static const lg_value *weights(maker *m) {
         const lg_weight *w = &m->plan->weights[i];
         lg_value *v = lg_build_map(&m->b);
         lg_build_set_string(&m->b, v, "name", t->name);
-        lg_build_set(&m->b, v, "layout", w->layout == NULL ? lg_build_bool(&m->b, false)
-                                                           : lg_build_string(&m->b, w->layout->type));
+        lg_build_set(&m->b, v, "layout",
+                     w->layout == NULL ? lg_build_bool(&m->b, false)
+                                       : lg_build_string(&m->b, w->layout->type));
         lg_build_set_uint(&m->b, v, "n_rows", t->n_rows);
         lg_build_set_uint(&m->b, v, "n_cols", t->n_cols);
         lg_build_set_uint(&m->b, v, "n_mats", t->n_mats);
@@ -181,18 +185,21 @@ static const lg_value *weights(maker *m) {
     return list;
 }
 
-static void push_file(maker *m, lg_value *list, const char *name, uint64_t n_bytes, const char *digest) {
+static void push_file(maker *m, lg_value *list, const char *name, uint64_t n_bytes,
+                      const char *digest) {
     lg_value *v = lg_build_map(&m->b);
     lg_build_set_string(&m->b, v, "name", name);
     lg_build_set_uint(&m->b, v, "n_bytes", n_bytes);
-    lg_build_set(&m->b, v, "sha256", digest == NULL ? lg_build_bool(&m->b, false) : lg_build_string(&m->b, digest));
+    lg_build_set(&m->b, v, "sha256",
+                 digest == NULL ? lg_build_bool(&m->b, false) : lg_build_string(&m->b, digest));
     lg_build_push(&m->b, list, v);
 }
 
 static const lg_value *files(maker *m) {
     lg_value *list = lg_build_array(&m->b);
     if (!m->o->weights_linked) {
-        push_file(m, list, "weights.bin", m->plan->arena_bytes[LG_ARENA_WEIGHTS], m->o->image_digest);
+        push_file(m, list, "weights.bin", m->plan->arena_bytes[LG_ARENA_WEIGHTS],
+                  m->o->image_digest);
         return list;
     }
     for (uint32_t i = 0; i < lg_gguf_n_files(m->o->file); i++) {
@@ -236,12 +243,13 @@ static const lg_value *limits(maker *m) {
 static const lg_value *arenas(maker *m) {
     lg_value *v = lg_build_map(&m->b);
     for (int i = 0; i < LG_N_ARENAS; i++) {
-        lg_build_set_uint(&m->b, v, ARENAS[i], m->plan->arena_bytes[i]);
+        lg_build_set_uint(&m->b, v, LG_ARENA_NAMES[i], m->plan->arena_bytes[i]);
     }
     return v;
 }
 
-/* Sampler defaults where neither recipe nor model file names any: those of facts in docs/sampling.md. */
+/* Sampler defaults where neither recipe nor model file names any: those of facts in
+ * docs/sampling.md. */
 static const lg_value *sampling(maker *m) {
     lg_value *v = lg_build_map(&m->b);
     lg_build_set_double(&m->b, v, "temperature", 0.8);
@@ -276,7 +284,8 @@ static const lg_value *target(maker *m) {
     return v;
 }
 
-bool lg_emit_params(const lg_plan *plan, const lg_emit_options *o, lb_arena *arena, const lg_value **out, lb_err *err) {
+bool lg_emit_params(const lg_plan *plan, const lg_emit_options *o, lb_arena *arena,
+                    const lg_value **out, lb_err *err) {
     maker m = {.plan = plan, .o = o, .arena = arena};
     lg_build_init(&m.b, arena);
     lg_value *root = lg_build_map(&m.b);

@@ -4,8 +4,9 @@
 
 #include "emit.h"
 
-/* Everything that templates/program/ *.lua read, in one map: model, arch_row, dims, limits, kernels, launches, layouts,
- * weights, files, arenas, sampling, target, ... */
-bool lg_emit_params(const lg_plan *plan, const lg_emit_options *o, lb_arena *arena, const lg_value **out, lb_err *err);
+/* Everything that templates/program/ *.lua read, in one map: model, arch_row, dims, limits,
+ * kernels, launches, layouts, weights, files, arenas, sampling, target, ... */
+bool lg_emit_params(const lg_plan *plan, const lg_emit_options *o, lb_arena *arena,
+                    const lg_value **out, lb_err *err);
 
 #endif

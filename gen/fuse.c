@@ -1,4 +1,5 @@
-/* fuse.c -- see fuse.h. One pass over the nodes in order; each rule looks at the readers of a value. */
+/* fuse.c -- see fuse.h. One pass over the nodes in order; each rule looks at the readers of a
+ * value. */
 #include "fuse.h"
 
 #include <inttypes.h>
@@ -7,7 +8,7 @@
 
 #include "op.h"
 
-enum { NONE = UINT32_MAX, PARTS_MAX = 8, NEW_VALUES_PER_NODE = 4 };
+enum { NONE = UINT32_MAX, DRAFT_MAX = 16, NEW_VALUES_PER_NODE = 4 };
 
 /* The quantised planes of a value in the new graph, or NONE. */
 typedef struct planes {
@@ -22,12 +23,12 @@ typedef struct fuser {
     uint32_t *value_of; /* in-value -> out-value, NONE while not made */
     planes *planes_of;  /* in-value -> its quantised planes */
     bool *absorbed;     /* in-node -> already part of an earlier new node */
-    uint32_t values_cap;
+    uint32_t values_cap, nodes_cap;
 } fuser;
 
 static bool unsupported(fuser *f, const lg_gnode *n, const char *why) {
-    return lb_err_set(f->err, LB_UNSUPPORTED, "op '%s' of layer %" PRId32 ": %s", lg_op_get(n->op)->name,
-                      n->layer, why);
+    return lb_err_set(f->err, LB_UNSUPPORTED, "op '%s' of layer %" PRId32 ": %s",
+                      lg_op_get(n->op)->name, n->layer, why);
 }
 
 /* ---- reading the old graph */
@@ -126,15 +127,24 @@ static uint32_t map_value(fuser *f, uint32_t v) {
 
 /* A node under construction. */
 typedef struct draft {
-    lg_goperand operands[2 * PARTS_MAX + 8];
+    lg_goperand operands[DRAFT_MAX];
     uint32_t n;
 } draft;
 
+/* Operands that find no room are counted all the same; emit refuses them. */
 static void put(draft *d, const char *role, lg_access access, uint32_t id) {
-    d->operands[d->n++] = (lg_goperand){role, access, id};
+    if (d->n < DRAFT_MAX) {
+        d->operands[d->n] = (lg_goperand){role, access, id};
+    }
+    d->n++;
 }
 
 static bool emit(fuser *f, lg_op op, int32_t layer, const draft *d, const lg_value *attrs) {
+    if (d->n > DRAFT_MAX || f->out->n_nodes == f->nodes_cap) {
+        return lb_err_set(f->err, LB_LIMIT,
+                          "fuse: op '%s' with %" PRIu32 " operands as node %" PRIu32,
+                          lg_op_get(op)->name, d->n, f->out->n_nodes);
+    }
     lg_goperand *o = lb_alloc_n(f->arena, d->n, sizeof *o, f->err);
     if (o == NULL) {
         return false;
@@ -216,8 +226,8 @@ static const char *numbered(fuser *f, char letter, uint32_t i) {
 }
 
 /* One matmul of `n_parts` linears over the same input, writing out-value y. */
-static bool emit_matmul(fuser *f, const lg_gnode *const *parts, uint32_t n_parts, lg_op op, uint32_t y,
-                        const char *epilogue) {
+static bool emit_matmul(fuser *f, const lg_gnode *const *parts, uint32_t n_parts, lg_op op,
+                        uint32_t y, const char *epilogue) {
     uint32_t x = id_of(parts[0], "x");
     bool f32 = false;
     bool q8 = false;
@@ -296,7 +306,8 @@ static bool find_block(const fuser *f, const lg_gnode *store, block *b) {
     }
     b->rope_q = rope_to(f, id_of(b->attention, "q"));
     b->rope_k = rope_to(f, id_of(store, "k"));
-    if (b->rope_q == NULL || b->rope_k == NULL || !lg_value_equal(b->rope_q->attrs, b->rope_k->attrs) ||
+    if (b->rope_q == NULL || b->rope_k == NULL ||
+        !lg_value_equal(b->rope_q->attrs, b->rope_k->attrs) ||
         id_of(b->rope_q, "table") != id_of(b->rope_k, "table")) {
         return false;
     }
@@ -318,7 +329,8 @@ static const lg_value *rope_kv_attrs(fuser *f, const block *b) {
     lg_value *map = lg_build_map(&t);
     static const char *const from_attention[] = {"n_head", "n_kv", "head_dim", "cap"};
     for (size_t i = 0; i < sizeof from_attention / sizeof *from_attention; i++) {
-        lg_build_set(&t, map, from_attention[i], lg_value_find(b->attention->attrs, from_attention[i]));
+        lg_build_set(&t, map, from_attention[i],
+                     lg_value_find(b->attention->attrs, from_attention[i]));
     }
     lg_build_set(&t, map, "n_rot", lg_value_find(b->rope_q->attrs, "n_rot"));
     lg_build_set(&t, map, "pairing", lg_value_find(b->rope_q->attrs, "pairing"));
@@ -395,10 +407,13 @@ static bool fuse_gated(fuser *f, const lg_gnode *silu) {
     return emit_matmul(f, parts, 2, LG_OP_MATMUL, map_value(f, id_of(silu, "y")), "swiglu");
 }
 
-/* x + linear in place, if nothing reads the old x afterwards. */
+/* x + linear in place. The sum is made where the linear stands, so the add must be the next to read
+ * the old x, and the last. */
 static bool fuse_residual(fuser *f, const lg_gnode *linear, const lg_gnode *add) {
     uint32_t a = id_of(add, "a");
-    if (id_of(add, "b") != id_of(linear, "y") || next_reader(f->in, a, index_of(f, add) + 1) != NONE) {
+    uint32_t at = index_of(f, add);
+    if (id_of(add, "b") != id_of(linear, "y") || a == f->in->logits ||
+        next_reader(f->in, a, index_of(f, linear)) != at || next_reader(f->in, a, at + 1) != NONE) {
         return unsupported(f, add, "it is not a residual whose old value is free");
     }
     f->absorbed[index_of(f, add)] = true;
@@ -412,8 +427,9 @@ static bool fuse_linear(fuser *f, const lg_gnode *n) {
     block b;
     if (store != NULL) {
         return find_block(f, store, &b) ? fuse_qkv(f, &b)
-                                        : unsupported(f, store, "its keys, values and queries do not come "
-                                                                "from three products of one value");
+                                        : unsupported(f, store,
+                                                      "its keys, values and queries do not come "
+                                                      "from three products of one value");
     }
     if (reader != NULL && reader->op == LG_OP_SILU_MUL) {
         return fuse_gated(f, reader);
@@ -424,11 +440,15 @@ static bool fuse_linear(fuser *f, const lg_gnode *n) {
     return emit_matmul(f, &n, 1, LG_OP_MATMUL, map_value(f, id_of(n, "y")), "none");
 }
 
-/* The rows are picked by the norm that follows: it reads row logit_rows[i] of x. */
+/* The rows are picked by the norm that follows: it reads row logit_rows[i] of x, which nothing may
+ * have changed in place by then. */
 static bool fuse_take_rows(fuser *f, const lg_gnode *n) {
     const lg_gnode *reader = only_reader(f, id_of(n, "y"));
     if (reader == NULL || reader->op != LG_OP_RMS_NORM) {
         return unsupported(f, n, "it is not followed by one rms_norm");
+    }
+    if (next_reader(f->in, id_of(n, "x"), index_of(f, n) + 1) != NONE) {
+        return unsupported(f, n, "its input is read again behind it");
     }
     f->value_of[id_of(n, "y")] = map_value(f, id_of(n, "x"));
     return true;
@@ -450,12 +470,13 @@ static bool room(fuser *f, lb_err *err) {
     const lg_graph *in = f->in;
     f->values_cap = in->n_values + NEW_VALUES_PER_NODE * in->n_nodes;
     f->out->values = lb_alloc_n(f->arena, f->values_cap, sizeof *f->out->values, err);
-    f->out->nodes = lb_alloc_n(f->arena, 2 * (uint64_t)in->n_nodes, sizeof *f->out->nodes, err);
+    f->nodes_cap = 2 * in->n_nodes; /* a product, and a quantisation before it */
+    f->out->nodes = lb_alloc_n(f->arena, f->nodes_cap, sizeof *f->out->nodes, err);
     f->value_of = lb_alloc_n(f->arena, in->n_values, sizeof *f->value_of, err);
     f->planes_of = lb_alloc_n(f->arena, in->n_values, sizeof *f->planes_of, err);
     f->absorbed = lb_alloc_n(f->arena, in->n_nodes, sizeof *f->absorbed, err);
-    if (f->out->values == NULL || f->out->nodes == NULL || f->value_of == NULL || f->planes_of == NULL ||
-        f->absorbed == NULL) {
+    if (f->out->values == NULL || f->out->nodes == NULL || f->value_of == NULL ||
+        f->planes_of == NULL || f->absorbed == NULL) {
         return false;
     }
     for (uint32_t i = 0; i < in->n_values; i++) {
@@ -484,6 +505,9 @@ bool lg_fuse(const lg_graph *in, lb_arena *arena, lg_graph **out, lb_err *err) {
         }
     }
     g->logits = map_value(&f, in->logits);
+    if (g->logits == NONE) {
+        return false;
+    }
     *out = g;
-    return g->logits != NONE;
+    return true;
 }

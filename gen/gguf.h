@@ -104,7 +104,8 @@ const lg_gguf_kv *lg_gguf_key_at(const lg_gguf *g, uint64_t i); /* in file order
 const lg_gguf_kv *lg_gguf_find(const lg_gguf *g, const char *key); /* NULL if absent */
 
 uint64_t lg_gguf_n_tensors(const lg_gguf *g);
-const lg_gguf_tensor *lg_gguf_tensor_at(const lg_gguf *g, uint64_t i); /* in file order */
+/* In file order; one array, so a tensor's number is its distance from the first. */
+const lg_gguf_tensor *lg_gguf_tensor_at(const lg_gguf *g, uint64_t i);
 const lg_gguf_tensor *lg_gguf_tensor_find(const lg_gguf *g, const char *name); /* or NULL */
 
 uint32_t lg_gguf_n_files(const lg_gguf *g);

@@ -1,7 +1,7 @@
 /* graph.c -- runs an architecture file and turns the plain data it returns into an lg_graph.
  *
- * In: a model file's metadata and tensor directory, the build options. Out: a graph of ARCH ops, not yet
- * checked (graph_check.c). Refuses ids out of range, unknown ops and roles, counts beyond
+ * In: a model file's metadata and tensor directory, the build options. Out: a graph of ARCH ops,
+ * not yet checked (graph_check.c). Refuses ids out of range, unknown ops and roles, counts beyond
  * their limits; messages carry the path inside the returned data. */
 #include "graph.h"
 
@@ -33,7 +33,7 @@ static const lg_value *meta_elem(lg_builder *b, const lg_gguf_value *v) {
     return NULL;
 }
 
-/* A key's value; NULL for arrays too long to matter here. */
+/* A key's value. Of arrays too long to matter here only the length: { long_array = n }. */
 static const lg_value *meta_value(lg_builder *b, const lg_gguf_kv *kv) {
     lg_gguf_iter it = lg_gguf_begin(kv);
     lg_gguf_value v;
@@ -41,7 +41,9 @@ static const lg_value *meta_value(lg_builder *b, const lg_gguf_kv *kv) {
         return lg_gguf_next(&it, &v) ? meta_elem(b, &v) : NULL;
     }
     if (kv->n_elems > META_ELEMS_MAX) {
-        return NULL;
+        lg_value *length = lg_build_map(b);
+        lg_build_set_uint(b, length, "long_array", kv->n_elems);
+        return length;
     }
     lg_value *list = lg_build_array(b);
     while (lg_gguf_next(&it, &v)) {
@@ -76,6 +78,7 @@ static const lg_value *config_numbers(lg_builder *b, const lg_gguf_tensor *t) {
     return list;
 }
 
+/* `names` is an array (build_input has seen to it). */
 static bool named_in(const lg_value *names, lg_gguf_str name) {
     for (size_t i = 0; i < lg_value_count(names); i++) {
         const lg_value *v = names->u.array.items[i];
@@ -133,6 +136,10 @@ static bool read_state_bytes(const lg_at *at, uint64_t *out, lb_err *err) {
     if (!lg_at_uint(at, "elem_bytes", &bytes, err) || !lg_at_array(at, "dims", &dims, &n, err)) {
         return false;
     }
+    if (bytes != lg_elem_bytes(LG_ELEM_F16)) {
+        return lg_at_fail(at, "elem_bytes", err, LB_UNSUPPORTED, "%" PRIu64 "; states hold f16",
+                          bytes);
+    }
     for (size_t i = 0; i < n; i++) {
         lg_at d = lg_at_item(&dims, i);
         uint64_t v = 0;
@@ -169,7 +176,15 @@ static bool read_tensor(const lg_at *at, const lg_gguf *file, lg_gtensor *t, lb_
         return false;
     }
     t->file = lg_gguf_tensor_find(file, t->name);
-    return t->file != NULL || lg_at_fail(at, "name", err, LB_MISSING, "'%s' is not in the model file", t->name);
+    if (t->file == NULL) {
+        return lg_at_fail(at, "name", err, LB_MISSING, "'%s' is not in the model file", t->name);
+    }
+    const uint64_t *ne = t->file->ne;
+    return (ne[0] == t->n_cols && ne[1] == t->n_rows && ne[2] == t->n_mats && ne[3] == 1) ||
+           lg_at_fail(at, "name", err, LB_BAD_SHAPE,
+                      "'%s' is %" PRIu64 " x %" PRIu64 " x %" PRIu64
+                      " in the model file, not %" PRIu64 " x %" PRIu64 " x %" PRIu64,
+                      t->name, ne[0], ne[1], ne[2], t->n_cols, t->n_rows, t->n_mats);
 }
 
 static bool read_op(const lg_at *at, lg_op *out, lb_err *err) {
@@ -196,7 +211,8 @@ static lg_access access_of(char letter) {
     }
 }
 
-static bool read_operand(const lg_at *at, lg_op op, const lg_graph *g, lg_goperand *o, lb_err *err) {
+static bool read_operand(const lg_at *at, lg_op op, const lg_graph *g, lg_goperand *o,
+                         lb_err *err) {
     if (!lg_at_string(at, "role", &o->role, err)) {
         return false;
     }
@@ -211,10 +227,12 @@ static bool read_operand(const lg_at *at, lg_op op, const lg_graph *g, lg_gopera
     if (!lg_at_u32(at, tensor ? "tensor" : "value", &o->id, err)) {
         return false;
     }
-    return o->id < limit || lg_at_fail(at, NULL, err, LB_BAD_VALUE, "number %" PRIu32 " of %" PRIu32, o->id, limit);
+    return o->id < limit ||
+           lg_at_fail(at, NULL, err, LB_BAD_VALUE, "number %" PRIu32 " of %" PRIu32, o->id, limit);
 }
 
-static bool read_node(const lg_at *at, const lg_graph *g, lb_arena *arena, lg_gnode *n, lb_err *err) {
+static bool read_node(const lg_at *at, const lg_graph *g, lb_arena *arena, lg_gnode *n,
+                      lb_err *err) {
     lg_at list;
     lg_at attrs;
     size_t count = 0;
@@ -258,7 +276,8 @@ static void *list_room(const lg_at *root, const char *key, lg_at *list, uint32_t
     return lb_alloc_n(arena, count, elem, err);
 }
 
-static bool read_lists(const lg_at *root, const lg_gguf *file, lb_arena *arena, lg_graph *g, lb_err *err) {
+static bool read_lists(const lg_at *root, const lg_gguf *file, lb_arena *arena, lg_graph *g,
+                       lb_err *err) {
     lg_at list;
     g->values = list_room(root, "values", &list, &g->n_values, sizeof *g->values, arena, err);
     for (uint32_t i = 0; g->values != NULL && i < g->n_values; i++) {
@@ -303,28 +322,74 @@ static bool read_graph(const lg_value *v, const char *path, const lg_gguf *file,
     return g->logits < g->n_values || lg_at_fail(&root, "logits", err, LB_BAD_VALUE, "is no value");
 }
 
+/* Tensors of the file that are neither weights of the graph nor read as numbers, in file order. */
+static bool find_unused(const lg_gguf *file, const lg_value *numbers, lb_arena *arena, lg_graph *g,
+                        lb_err *err) {
+    uint64_t n = lg_gguf_n_tensors(file);
+    bool *used = lb_alloc_n(arena, n, sizeof *used, err);
+    g->unused = lb_alloc_n(arena, n, sizeof *g->unused, err);
+    if (used == NULL || g->unused == NULL) {
+        return false;
+    }
+    for (uint32_t i = 0; i < g->n_tensors; i++) {
+        used[g->tensors[i].file - lg_gguf_tensor_at(file, 0)] = true;
+    }
+    for (uint64_t i = 0; i < n; i++) {
+        const lg_gguf_tensor *t = lg_gguf_tensor_at(file, i);
+        if (!used[i] && !named_in(numbers, t->name)) {
+            g->unused[g->n_unused++] = t;
+        }
+    }
+    return true;
+}
+
+static bool arch_file(lg_host *host, const char *arch, lb_arena *arena, const char **path,
+                      lb_err *err) {
+    bool has = false;
+    lb_err why = {0};
+    *path = lb_format(arena, err, "arch/%s.lua", arch);
+    if (*path == NULL) {
+        return false;
+    }
+    if (!lg_host_has(host, *path, "build", &has, &why)) {
+        return why.code == LB_IO ? lb_err_set(err, LB_UNSUPPORTED,
+                                              "architecture '%s' is not supported: there is no"
+                                              " templates/arch/%s.lua",
+                                              arch, arch)
+                                 : lb_err_set(err, why.code, "%s", why.text);
+    }
+    return has || lb_err_set(err, LB_MISSING, "%s has no function build", *path);
+}
+
+/* The names of the tensors whose numbers the architecture asks for: an array. */
+static bool ask_numbers(lg_host *host, const char *path, lb_arena *arena, const lg_value **out,
+                        lb_err *err) {
+    lg_builder b;
+    lg_value *numbers = NULL;
+    lg_at list;
+    size_t n = 0;
+    lg_build_init(&b, arena);
+    const lg_value *none = lg_build_map(&b);
+    if (!lg_build_done(&b, err) ||
+        !lg_host_call(host, path, "numbers", none, arena, &numbers, err)) {
+        return false;
+    }
+    lg_at root = lg_at_root(path, numbers);
+    *out = numbers;
+    return lg_at_array(&root, NULL, &list, &n, err);
+}
+
 bool lg_graph_build(const lg_gguf *file, lg_host *host, const lg_build_options *options,
                     lb_arena *arena, lg_graph **out, lb_err *err) {
     const char *arch = NULL;
-    char path[96];
+    const char *path = NULL;
     uint32_t n_layers = 0;
-    if (!lg_gguf_arch(file, arena, &arch, err) || !lg_gguf_n_layers(file, &n_layers, err)) {
-        return false;
-    }
-    snprintf(path, sizeof path, "arch/%s.lua", arch);
-    bool has = false;
-    lb_err why = {0};
-    if (!lg_host_has(host, path, "build", &has, &why) && why.code == LB_IO) {
-        return lb_err_set(err, LB_UNSUPPORTED, "architecture '%s' is not supported: there is no"
-                          " templates/arch/%s.lua", arch, arch);
-    }
-    lg_builder b;
-    lg_build_init(&b, arena);
-    const lg_value *none = lg_build_map(&b);
-    lg_value *numbers = NULL;
+    const lg_value *numbers = NULL;
     const lg_value *input = NULL;
     lg_value *built = NULL;
-    if (!lg_build_done(&b, err) || !lg_host_call(host, path, "numbers", none, arena, &numbers, err) ||
+    if (!lg_gguf_arch(file, arena, &arch, err) || !lg_gguf_n_layers(file, &n_layers, err) ||
+        !arch_file(host, arch, arena, &path, err) ||
+        !ask_numbers(host, path, arena, &numbers, err) ||
         !build_input(file, options, numbers, arena, &input, err) ||
         !lg_host_call(host, path, "build", input, arena, &built, err)) {
         return false;
@@ -335,7 +400,8 @@ bool lg_graph_build(const lg_gguf *file, lg_host *host, const lg_build_options *
     }
     g->arch = arch;
     g->level = LG_LEVEL_ARCH;
-    if (!read_graph(built, path, file, arena, g, err)) {
+    if (!read_graph(built, path, file, arena, g, err) ||
+        !find_unused(file, numbers, arena, g, err)) {
         return false;
     }
     *out = g;

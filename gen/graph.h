@@ -1,9 +1,10 @@
 /* graph.h -- the model as typed ops over a symbolic number of rows.
  *
- * Architecture files build a graph of ARCH ops (templates/arch, through lib/graph.lua); fuse.h turns it
- * into LAUNCH ops, one per kernel call; the verifier checks it after each of those steps. A node's
- * operands name values (activations, states) or weight tensors by number. Nodes are in execution order
- * and every value is written before it is read. Graphs live in the arena they were built in. */
+ * Architecture files build a graph of ARCH ops (templates/arch, through lib/graph.lua); fuse.h
+ * turns it into LAUNCH ops, one per kernel call; the verifier checks it after each of those steps.
+ * A node's operands name values (activations, states) or weight tensors by number. Nodes are in
+ * execution order and every value is written before it is read. Graphs live in the arena they were
+ * built in. */
 #ifndef LG_GRAPH_H
 #define LG_GRAPH_H
 
@@ -34,13 +35,18 @@ typedef struct lg_op_row {
 
 const lg_op_row *lg_op_get(lg_op op);
 
-/* How many rows a value has: T (rows of the step), L (rows whose logits are wanted), or it is a state
- * that outlives the step. */
+/* How many rows a value has: T (rows of the step), L (rows whose logits are wanted), or it is a
+ * state that outlives the step. */
 typedef enum lg_rows { LG_ROWS_T, LG_ROWS_L, LG_ROWS_STATE } lg_rows;
 
 typedef enum lg_elem { LG_ELEM_F32, LG_ELEM_I8, LG_ELEM_I16, LG_ELEM_F16 } lg_elem;
 
 uint32_t lg_elem_bytes(lg_elem e);
+
+/* As dumps and JSON spell them, by number, NULL at the end. */
+extern const char *const LG_ELEM_NAMES[];
+extern const char *const LG_ROWS_NAMES[];
+extern const char *const LG_ACCESS_NAMES[];
 
 typedef struct lg_gvalue {
     const char *name;
@@ -83,6 +89,8 @@ typedef struct lg_graph {
     lg_gnode *nodes;
     uint32_t n_nodes;
     uint32_t logits; /* value: f32 [L][n_vocab] */
+    const lg_gguf_tensor **unused; /* of the file, read for nothing: worth a warning */
+    uint32_t n_unused;
 } lg_graph;
 
 typedef struct lg_build_options {
@@ -90,13 +98,15 @@ typedef struct lg_build_options {
     const char *kv; /* "f16" */
 } lg_build_options;
 
-/* Runs templates/arch/<general.architecture>.lua over the file's metadata. Reads no weight data but the few
- * configuration tensors the architecture names. Fails with LB_UNSUPPORTED for an architecture without a file,
- * LB_MISSING / LB_BAD_SHAPE / LB_BAD_VALUE with the key or tensor, the value and the limit. */
+/* Runs templates/arch/<general.architecture>.lua over the file's metadata. Reads no weight data but
+ * the few configuration tensors the architecture names. Fails with LB_UNSUPPORTED for an
+ * architecture without a file, LB_MISSING / LB_BAD_SHAPE / LB_BAD_VALUE with the key or tensor, the
+ * value and the limit. */
 bool lg_graph_build(const lg_gguf *file, lg_host *host, const lg_build_options *options,
                     lb_arena *arena, lg_graph **out, lb_err *err);
 
-/* Checks roles, ids, order of writes and reads, and each op's shape rule. `after` names the step in errors. */
+/* Checks roles, ids, order of writes and reads, and each op's shape rule. `after` names the step in
+ * errors. */
 bool lg_graph_check(const lg_graph *g, const char *after, lb_err *err);
 
 /* The operand with this role, or NULL. Numbered roles are spelled "w0", "w1", ... */

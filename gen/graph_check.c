@@ -1,22 +1,28 @@
-/* graph_check.c -- the verifier: run after the graph is built and after every rewrite; and its dump.
+/* graph_check.c -- the verifier: run after the graph is built and after every rewrite; and its
+ * dump.
  *
- * Checks, for every node: required operands present, no unknown or repeated one, ids in range, the
- * graph's level, every value written exactly once before it is read (in-place ops excepted), shapes by op.c;
- * at the end: the logits are written and are [L][n_vocab] floats. */
+ * Checks, for every node: required operands present, no unknown or repeated one, access as in
+ * op.def, ids in range, the graph's level, every value written exactly once before it is read
+ * (in-place ops excepted), shapes by op.c. For the whole: layers 0, 1, ... in order and without a
+ * gap, no op outside the layers between two of them, every tensor used, the logits written as
+ * [L][n_vocab] floats. */
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "graph.h"
 #include "op.h"
-#include "value_text.h"
 
-static const char *const ELEM_NAMES[] = {"f32", "i8", "i16", "f16"};
-static const char *const ROWS_NAMES[] = {"T", "L", "state"};
+/* What the walk over the nodes has seen. */
+typedef struct seen {
+    bool *written; /* a flag per value */
+    bool *used;    /* a flag per tensor */
+    int64_t layer; /* the last node's */
+    int64_t n_layers;
+} seen;
 
 static bool fail(const lg_gnode *n, lb_err *err, const char *what, const char *which) {
-    return lb_err_set(err, LB_BAD_SHAPE, "op '%s' of layer %" PRId32 ": %s '%s'", lg_op_get(n->op)->name,
-                      n->layer, what, which);
+    return lb_err_set(err, LB_BAD_SHAPE, "op '%s' of layer %" PRId32 ": %s '%s'",
+                      lg_op_get(n->op)->name, n->layer, what, which);
 }
 
 /* Every role that the op requires is there. */
@@ -44,75 +50,144 @@ static bool operands_known(const lg_graph *g, const lg_gnode *n, lb_err *err) {
         if (letter == '\0' || lg_node_operand(n, o->role) != o) {
             return fail(n, err, "has an unknown or repeated operand", o->role);
         }
-        if ((letter == 't') != (o->access == LG_TENSOR) ||
-            o->id >= (o->access == LG_TENSOR ? g->n_tensors : g->n_values)) {
+        if (letter != "rwbst"[o->access]) {
+            return fail(n, err, "has another access than op.def says to", o->role);
+        }
+        if (o->id >= (o->access == LG_TENSOR ? g->n_tensors : g->n_values)) {
             return fail(n, err, "has an operand out of range", o->role);
         }
     }
     return true;
 }
 
-/* Reads come after writes; each activation is written once. `written` has a flag per value. */
-static bool order_of(const lg_graph *g, const lg_gnode *n, bool *written, lb_err *err) {
+/* Reads come after writes; each activation is written once. */
+static bool order_of(const lg_graph *g, const lg_gnode *n, seen *s, lb_err *err) {
     for (uint32_t i = 0; i < n->n_operands; i++) {
         const lg_goperand *o = &n->operands[i];
-        if (o->access != LG_TENSOR && o->access != LG_STATE && o->access != LG_WRITE && !written[o->id]) {
+        if ((o->access == LG_READ || o->access == LG_BOTH) && !s->written[o->id]) {
             return fail(n, err, "reads before it is written", g->values[o->id].name);
         }
-        if (o->access == LG_WRITE && written[o->id]) {
+        if (o->access == LG_WRITE && s->written[o->id]) {
             return fail(n, err, "writes a second time", g->values[o->id].name);
         }
     }
     for (uint32_t i = 0; i < n->n_operands; i++) {
-        if (n->operands[i].access == LG_WRITE) {
-            written[n->operands[i].id] = true;
+        const lg_goperand *o = &n->operands[i];
+        if (o->access == LG_WRITE) {
+            s->written[o->id] = true;
+        }
+        if (o->access == LG_TENSOR) {
+            s->used[o->id] = true;
         }
     }
     return true;
 }
 
-static bool check_nodes(const lg_graph *g, bool *written, lb_err *err) {
-    for (uint32_t i = 0; i < g->n_nodes; i++) {
-        const lg_gnode *n = &g->nodes[i];
-        bool launch = lg_op_get(n->op)->level == LG_LEVEL_LAUNCH;
-        if (g->level == LG_LEVEL_LAUNCH && !launch) {
-            return fail(n, err, "is no launch op in graph of", g->arch);
+/* A node is in its predecessor's layer, in the next one, or behind the last one. Emission groups
+ * launches by layer and relies on it. */
+static bool layer_of(const lg_graph *g, const lg_gnode *n, seen *s, lb_err *err) {
+    bool behind = n->layer == -1 && (s->n_layers == 0 || s->n_layers == (int64_t)g->n_layers);
+    bool next = n->layer == s->n_layers && n->layer < (int64_t)g->n_layers;
+    if (n->layer != s->layer && !behind && !next) {
+        return lb_err_set(err, LB_BAD_SHAPE,
+                          "op '%s' of layer %" PRId32 " follows layer %" PRId64 " of %" PRIu64,
+                          lg_op_get(n->op)->name, n->layer, s->n_layers - 1, g->n_layers);
+    }
+    s->layer = n->layer;
+    s->n_layers += next;
+    return true;
+}
+
+static bool check_node(const lg_graph *g, const lg_gnode *n, seen *s, lb_err *err) {
+    if ((unsigned)n->op >= LG_N_OPS) {
+        return lb_err_set(err, LB_UNSUPPORTED, "op number %u is not in op.def", (unsigned)n->op);
+    }
+    if (g->level == LG_LEVEL_LAUNCH && lg_op_get(n->op)->level != LG_LEVEL_LAUNCH) {
+        return fail(n, err, "is no launch op in graph of", g->arch);
+    }
+    return operands_known(g, n, err) && required_roles(n, err) && order_of(g, n, s, err) &&
+           layer_of(g, n, s, err) && lg_op_shapes(g, n, err);
+}
+
+static bool check_whole(const lg_graph *g, const seen *s, lb_err *err) {
+    if (s->n_layers != (int64_t)g->n_layers) {
+        return lb_err_set(err, LB_BAD_SHAPE, "%" PRId64 " layers have ops, expected %" PRIu64,
+                          s->n_layers, g->n_layers);
+    }
+    for (uint32_t i = 0; i < g->n_tensors; i++) {
+        if (!s->used[i]) {
+            return lb_err_set(err, LB_BAD_SHAPE, "tensor '%s' is used by no op",
+                              g->tensors[i].name);
         }
-        if (!operands_known(g, n, err) || !required_roles(n, err) || !order_of(g, n, written, err) ||
-            !lg_op_shapes(g, n, err)) {
-            return false;
-        }
+    }
+    const lg_gvalue *out = &g->values[g->logits];
+    if (!s->written[g->logits] || out->rows != LG_ROWS_L || out->elem != LG_ELEM_F32 ||
+        out->width != g->n_vocab) {
+        return lb_err_set(err, LB_BAD_SHAPE,
+                          "the logits are not written as rows of %" PRIu64 " floats", g->n_vocab);
     }
     return true;
 }
 
 bool lg_graph_check(const lg_graph *g, const char *after, lb_err *err) {
-    bool *written = calloc(g->n_values, sizeof *written);
-    if (written == NULL) {
-        return lb_err_set(err, LB_NO_MEMORY, "verifier: no memory for %" PRIu32 " values", g->n_values);
+    lb_arena memory;
+    seen s = {.layer = -1};
+    lb_arena_init(&memory, "verifier", UINT64_C(1) << 30);
+    s.written = lb_alloc_n(&memory, g->n_values, sizeof *s.written, err);
+    s.used = s.written == NULL ? NULL : lb_alloc_n(&memory, g->n_tensors, sizeof *s.used, err);
+    bool ok =
+        s.used != NULL && (g->logits < g->n_values || lb_err_set(err, LB_BAD_VALUE, "no logits"));
+    for (uint32_t i = 0; ok && i < g->n_nodes; i++) {
+        ok = check_node(g, &g->nodes[i], &s, err);
     }
-    bool ok = check_nodes(g, written, err);
-    const lg_gvalue *out = &g->values[g->logits];
-    if (ok && (!written[g->logits] || out->rows != LG_ROWS_L || out->width != g->n_vocab)) {
-        ok = lb_err_set(err, LB_BAD_SHAPE, "the logits are not written as rows of %" PRIu64, g->n_vocab);
-    }
-    free(written);
+    ok = ok && check_whole(g, &s, err);
+    lb_arena_reset(&memory);
     return ok || lb_err_prefix(err, "graph after %s", after);
 }
 
+/* An attribute on one line; real numbers in hex, so that every bit shows. */
+static void dump_attr(const lg_value *v, lb_text *out) {
+    switch (v->kind) {
+    case LG_VALUE_INT: lb_text_printf(out, "%" PRId64, v->u.integer); break;
+    case LG_VALUE_DOUBLE: lb_text_printf(out, "%a", v->u.real); break;
+    case LG_VALUE_STRING: lb_text_add_n(out, v->u.string.bytes, v->u.string.n_bytes); break;
+    case LG_VALUE_ARRAY:
+        lb_text_add(out, "[");
+        for (size_t i = 0; i < v->u.array.n; i++) {
+            lb_text_add(out, i == 0 ? "" : ",");
+            dump_attr(v->u.array.items[i], out);
+        }
+        lb_text_add(out, "]");
+        break;
+    default: lb_text_add(out, lg_value_kind_name(v->kind));
+    }
+}
+
+static void dump_attrs(const lg_value *attrs, lb_text *out) {
+    for (size_t i = 0; attrs->kind == LG_VALUE_MAP && i < lg_value_count(attrs); i++) {
+        const lg_value_entry *entry = &attrs->u.map.entries[i];
+        lb_text_printf(out, " %s:", entry->key->u.string.bytes);
+        dump_attr(entry->value, out);
+    }
+}
+
 void lg_graph_dump(const lg_graph *g, lb_text *out) {
-    lb_text_printf(out, "graph %s level=%s layers=%" PRIu64 " embd=%" PRIu64 " vocab=%" PRIu64 " ctx_train=%" PRIu64 "\n",
+    lb_text_printf(out,
+                   "graph %s level=%s layers=%" PRIu64 " embd=%" PRIu64 " vocab=%" PRIu64
+                   " ctx_train=%" PRIu64 "\n",
                    g->arch, g->level == LG_LEVEL_ARCH ? "arch" : "launch", g->n_layers, g->n_embd,
                    g->n_vocab, g->ctx_train);
     for (uint32_t i = 0; i < g->n_values; i++) {
         const lg_gvalue *v = &g->values[i];
-        lb_text_printf(out, "value %" PRIu32 " %s %s[%s][%" PRIu64 "]", i, v->name, ELEM_NAMES[v->elem],
-                       ROWS_NAMES[v->rows], v->width);
-        lb_text_printf(out, v->rows == LG_ROWS_STATE ? " bytes=%" PRIu64 "\n" : "\n", v->state_bytes);
+        lb_text_printf(out, "value %" PRIu32 " %s %s[%s][%" PRIu64 "]", i, v->name,
+                       LG_ELEM_NAMES[v->elem], LG_ROWS_NAMES[v->rows], v->width);
+        lb_text_printf(out, v->rows == LG_ROWS_STATE ? " bytes=%" PRIu64 "\n" : "\n",
+                       v->state_bytes);
     }
     for (uint32_t i = 0; i < g->n_nodes; i++) {
         const lg_gnode *n = &g->nodes[i];
-        lb_text_printf(out, "node %" PRIu32 " layer=%" PRId32 " %s", i, n->layer, lg_op_get(n->op)->name);
+        lb_text_printf(out, "node %" PRIu32 " layer=%" PRId32 " %s", i, n->layer,
+                       lg_op_get(n->op)->name);
         for (uint32_t o = 0; o < n->n_operands; o++) {
             const lg_goperand *p = &n->operands[o];
             if (p->access == LG_TENSOR) {
@@ -121,6 +196,7 @@ void lg_graph_dump(const lg_graph *g, lb_text *out) {
                 lb_text_printf(out, " %s=%%%" PRIu32, p->role, p->id);
             }
         }
+        dump_attrs(n->attrs, out);
         lb_text_add(out, "\n");
     }
 }

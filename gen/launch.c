@@ -1,8 +1,8 @@
 /* launch.c -- step 7: one launch per op, from the descriptor at the head of its kernel template.
  *
- * For each node of the launch graph: build the op table (dims, types, the hardware row's numbers), ask
- * describe() of templates/kernel/<family>.<lang>.lua, read what it returns (descriptor.h), share kernels
- * with equal names, bind the kernel's parameters to the node's operands by role. */
+ * For each node of the launch graph: build the op table (dims, types, the hardware row's numbers),
+ * ask describe() of templates/kernel/<family>.<lang>.lua, read what it returns (descriptor.h),
+ * share kernels with equal names, bind the kernel's parameters to the node's operands by role. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -31,7 +31,8 @@ static const char *type_name(const planner *p, const lg_goperand *o) {
     return lg_qtype_get(p->g->tensors[o->id].file->type)->name;
 }
 
-static void put_attr(lg_builder *b, lg_value *op, const lg_gnode *n, const char *attr, const char *as) {
+static void put_attr(lg_builder *b, lg_value *op, const lg_gnode *n, const char *attr,
+                     const char *as) {
     const lg_value *v = lg_value_find(n->attrs, attr);
     if (v == NULL) {
         lb_err why = {0};
@@ -150,7 +151,8 @@ static bool is_base(const lg_kernel *k, const char *param) {
     return false;
 }
 
-/* Static tiling: an axis that grows on y or z gets at most as many positions a launch as the row allows there. */
+/* Static tiling: an axis that grows on y or z gets at most as many positions a launch as the row
+ * allows there. */
 static void cut_axes(const planner *p, lg_kernel *k) {
     uint64_t limit[3];
     lg_hw_grid_max(p->plan->hw, limit);
@@ -162,9 +164,10 @@ static void cut_axes(const planner *p, lg_kernel *k) {
     }
 }
 
-static bool find_kernel(const planner *p, const char *name, uint32_t *out) {
+/* The kernel that an equal op has already got. */
+static bool find_op(const planner *p, const lg_value *op, uint32_t *out) {
     for (uint32_t i = 0; i < p->plan->n_kernels; i++) {
-        if (strcmp(p->plan->kernels[i].name, name) == 0) {
+        if (lg_value_equal(p->plan->kernels[i].op, op)) {
             *out = i;
             return true;
         }
@@ -172,34 +175,62 @@ static bool find_kernel(const planner *p, const char *name, uint32_t *out) {
     return false;
 }
 
-/* The kernel of node n: an earlier one of the same name, or a new one. */
+/* Symbols carry every literal that changes the arithmetic, so ops that differ have kernels that do:
+ * two ops with one symbol would silently run the first one's text. */
+static bool name_is_new(const planner *p, const char *name, lb_err *err) {
+    for (uint32_t i = 0; i < p->plan->n_kernels; i++) {
+        if (strcmp(p->plan->kernels[i].name, name) == 0) {
+            return lb_err_set(err, LB_DUPLICATE, "two different ops give one kernel name, '%s'",
+                              name);
+        }
+    }
+    return true;
+}
+
+/* The kernel of node n: that of an equal op before, or a new one from describe(). */
 static bool kernel_of(planner *p, const lg_gnode *n, uint32_t *out) {
-    char path[96];
     const lg_value *op = NULL;
     lg_value *descriptor = NULL;
-    const char *name = NULL;
-    const char *family = lg_op_get(n->op)->family;
-    snprintf(path, sizeof path, "kernel/%s.%s.lua", family, lg_hw_language(p->plan->hw));
-    if (!build_op(p, n, &op) || !lg_host_call(p->host, path, "describe", op, p->arena, &descriptor, p->err)) {
+    lg_kernel k = {.family = lg_op_get(n->op)->family};
+    if (!build_op(p, n, &op)) {
+        return false;
+    }
+    if (find_op(p, op, out)) {
+        return true;
+    }
+    const char *path =
+        lb_format(p->arena, p->err, "kernel/%s.%s.lua", k.family, lg_hw_language(p->plan->hw));
+    if (path == NULL ||
+        !lg_host_call(p->host, path, "describe", op, p->arena, &descriptor, p->err)) {
         return false;
     }
     lg_at at = lg_at_root(path, descriptor);
-    if (!lg_at_string(&at, "name", &name, p->err)) {
+    k.op = op;
+    k.descriptor = descriptor;
+    if (!lg_descriptor_read(&at, p->arena, &k, p->err) || !name_is_new(p, k.name, p->err)) {
         return false;
     }
-    if (find_kernel(p, name, out)) {
-        return lg_value_equal(p->plan->kernels[*out].descriptor, descriptor) ||
-               lb_err_set(p->err, LB_DUPLICATE, "%s: two different descriptors are named '%s'", path, name);
-    }
+    cut_axes(p, &k);
     *out = p->plan->n_kernels++;
-    lg_kernel *k = &p->plan->kernels[*out];
-    k->family = family;
-    k->op = op;
-    k->descriptor = descriptor;
-    if (!lg_descriptor_read(&at, p->arena, k, p->err)) {
-        return false;
+    p->plan->kernels[*out] = k;
+    return true;
+}
+
+/* Every operand of the node serves exactly one parameter: nothing is left out, nothing is read
+ * twice. */
+static bool all_bound(planner *p, const lg_gnode *n, const lg_kernel *k) {
+    for (uint32_t i = 0; i < n->n_operands; i++) {
+        uint32_t times = 0;
+        for (uint32_t a = 0; a < k->n_params; a++) {
+            times += strcmp(k->params[a].name, n->operands[i].role) == 0;
+        }
+        if (times != 1) {
+            return lb_err_set(p->err, LB_MISSING,
+                              "op '%s' has an operand '%s', kernel '%s' %" PRIu32
+                              " parameters for it",
+                              lg_op_get(n->op)->name, n->operands[i].role, k->name, times);
+        }
     }
-    cut_axes(p, k);
     return true;
 }
 
@@ -214,12 +245,13 @@ static bool bind_args(planner *p, const lg_gnode *n, const lg_kernel *k, lg_laun
         }
         args[i] = lg_node_operand(n, k->params[i].name);
         if (args[i] == NULL) {
-            return lb_err_set(p->err, LB_MISSING, "kernel '%s' has a parameter '%s', op '%s' no such operand",
-                              k->name, k->params[i].name, lg_op_get(n->op)->name);
+            return lb_err_set(p->err, LB_MISSING,
+                              "kernel '%s' has a parameter '%s', op '%s' no such operand", k->name,
+                              k->params[i].name, lg_op_get(n->op)->name);
         }
     }
     l->args = args;
-    return true;
+    return all_bound(p, n, k);
 }
 
 /* What the launch is called in messages and comments: its first weight's tensor, else its op. */
@@ -242,7 +274,8 @@ static bool plan_node(planner *p, uint32_t i) {
     l->node = i;
     l->layer = n->layer;
     l->label = label_of(p, n);
-    return l->label != NULL && (kernel_of(p, n, &l->kernel) || lb_err_prefix(p->err, "%s", l->label)) &&
+    return l->label != NULL &&
+           (kernel_of(p, n, &l->kernel) || lb_err_prefix(p->err, "%s", l->label)) &&
            bind_args(p, n, &p->plan->kernels[l->kernel], l);
 }
 
@@ -256,8 +289,8 @@ static bool types_supported(const lg_graph *g, lb_err *err) {
     return true;
 }
 
-bool lg_plan_launches(const lg_graph *graph, const lg_hw_row *hw, const lg_limits *limits, lg_host *host,
-                      lb_arena *arena, lg_plan **out, lb_err *err) {
+bool lg_plan_launches(const lg_graph *graph, const lg_hw_row *hw, const lg_limits *limits,
+                      lg_host *host, lb_arena *arena, lg_plan **out, lb_err *err) {
     lg_plan *plan = lb_alloc(arena, sizeof *plan, err);
     if (plan == NULL || !types_supported(graph, err)) {
         return false;
@@ -281,11 +314,12 @@ bool lg_plan_launches(const lg_graph *graph, const lg_hw_row *hw, const lg_limit
 }
 
 bool lg_limits_make(uint64_t ctx, uint64_t slots, uint64_t chunk, lg_limits *out, lb_err *err) {
-    enum { CTX_MAX = 1 << 24, SLOTS_MAX = 1024, CHUNK_MAX = 1 << 17, LOGIT_ROWS = 64 };
     const struct {
         const char *name;
         uint64_t value, max;
-    } checks[] = {{"ctx", ctx, CTX_MAX}, {"slots", slots, SLOTS_MAX}, {"chunk", chunk, CHUNK_MAX}};
+    } checks[] = {{"ctx", ctx, LG_CTX_MAX},
+                  {"slots", slots, LG_SLOTS_MAX},
+                  {"chunk", chunk, LG_CHUNK_MAX}};
     for (size_t i = 0; i < sizeof checks / sizeof *checks; i++) {
         if (checks[i].value < 1 || checks[i].value > checks[i].max) {
             return lb_err_set(err, LB_BAD_VALUE, "--%s is %" PRIu64 "; it may be 1 to %" PRIu64,
@@ -297,7 +331,7 @@ bool lg_limits_make(uint64_t ctx, uint64_t slots, uint64_t chunk, lg_limits *out
                           ": no step can be longer than a context", chunk, ctx);
     }
     uint64_t t_max = chunk > slots ? chunk : slots;
-    uint64_t rows = slots > LOGIT_ROWS ? slots : LOGIT_ROWS;
+    uint64_t rows = slots > LG_LOGIT_ROWS ? slots : LG_LOGIT_ROWS;
     *out = (lg_limits){ctx, slots, chunk, t_max, rows < t_max ? rows : t_max};
     return true;
 }

@@ -1,8 +1,9 @@
 /* memory.c -- step 8: a place for every weight, state and activation, at the largest T.
  *
- * Weights lie in the order in which the graph first uses them, so that a step reads them as one stream. States lie
- * one after the other. Activations share one arena: largest first, each at the lowest offset where
- * no activation with an overlapping lifetime lies. The logits have an arena of their own: they are read after the step. */
+ * Weights lie in the order in which the graph first uses them, so that a step reads them as one
+ * stream. States lie one after the other. Activations share one arena: largest first, each at the
+ * lowest offset where no activation with an overlapping lifetime lies. The logits have an arena of
+ * their own: they are read after the step. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +12,9 @@
 #include "base/num.h"
 #include "op.h"
 #include "plan.h"
+
+const char *const LG_ARENA_NAMES[] = {[LG_ARENA_WEIGHTS] = "weights", [LG_ARENA_KV] = "kv",
+                                      [LG_ARENA_SCRATCH] = "scratch", [LG_ARENA_IO] = "io", NULL};
 
 static bool too_big(lb_err *err, const char *what) {
     return lb_err_set(err, LB_OVERFLOW, "memory plan: %s passes 64 bits", what);
@@ -60,17 +64,22 @@ static bool layout_of(lg_qtype type, lg_host *host, lb_arena *arena, const lb_la
     lg_value *arg = lg_build_map(&b);
     lg_build_set_string(&b, arg, "type", lg_qtype_get(type)->name);
     lb_layout *l = lb_alloc(arena, sizeof *l, err);
-    if (l == NULL || !lg_build_done(&b, err) || !lg_host_call(host, "lib/layout.lua", "layout", arg, arena, &v, err)) {
+    if (l == NULL || !lg_build_done(&b, err) ||
+        !lg_host_call(host, "lib/layout.lua", "layout", arg, arena, &v, err)) {
         return false;
     }
     lg_at at = lg_at_root(lg_qtype_get(type)->name, v);
-    if (!lg_at_string(&at, "type", &l->type, err) || !lg_at_u32(&at, "qblock_elems", &l->qblock_elems, err) ||
-        !lg_at_u32(&at, "qblock_bytes", &l->qblock_bytes, err) || !lg_at_array(&at, "planes", &planes, &n, err)) {
+    if (!lg_at_string(&at, "type", &l->type, err) ||
+        !lg_at_u32(&at, "qblock_elems", &l->qblock_elems, err) ||
+        !lg_at_u32(&at, "qblock_bytes", &l->qblock_bytes, err) ||
+        !lg_at_array(&at, "planes", &planes, &n, err)) {
         return false;
     }
     const lg_qtype_row *row = lg_qtype_get(type);
-    if (n > LB_MAX_PLANES || l->qblock_elems != row->qblock_elems || l->qblock_bytes != row->qblock_bytes) {
-        return lg_at_fail(&at, NULL, err, LB_BAD_SHAPE, "the quant file and qtype.def disagree on the qblock");
+    if (n > LB_MAX_PLANES || l->qblock_elems != row->qblock_elems ||
+        l->qblock_bytes != row->qblock_bytes) {
+        return lg_at_fail(&at, NULL, err, LB_BAD_SHAPE,
+                          "the quant file and qtype.def disagree on the qblock");
     }
     l->n_planes = (uint32_t)n;
     for (size_t i = 0; i < n; i++) {
@@ -94,12 +103,14 @@ static bool place_weight(lg_plan *plan, uint32_t id, bool vector, lg_host *host,
     const lg_gtensor *t = &plan->graph->tensors[id];
     lg_weight *w = &plan->weights[id];
     if (vector && t->file->type != LG_QTYPE_F32) {
-        return lb_err_set(err, LB_UNSUPPORTED, "tensor '%s' is %s; norm weights and biases must be f32", t->name,
+        return lb_err_set(err, LB_UNSUPPORTED,
+                          "tensor '%s' is %s; norm weights and biases must be f32", t->name,
                           lg_qtype_get(t->file->type)->name);
     }
     if (w->bytes != 0) {
-        return (w->layout == NULL) == vector || lb_err_set(err, LB_UNSUPPORTED,
-                                                          "tensor '%s' is used as matrix and as vector", t->name);
+        return (w->layout == NULL) == vector ||
+               lb_err_set(err, LB_UNSUPPORTED, "tensor '%s' is used as matrix and as vector",
+                          t->name);
     }
     if (vector) {
         w->bytes = t->file->n_bytes;
@@ -141,7 +152,8 @@ static bool size_of_value(const lg_plan *plan, uint32_t id, uint64_t *bytes, lb_
         return true;
     }
     uint64_t rows = v->rows == LG_ROWS_L ? plan->limits.logit_rows_max : plan->limits.t_max;
-    return (lb_mul(rows, v->width, bytes) && lb_mul(*bytes, lg_elem_bytes(v->elem), bytes)) || too_big(err, v->name);
+    return (lb_mul(rows, v->width, bytes) && lb_mul(*bytes, lg_elem_bytes(v->elem), bytes)) ||
+           too_big(err, v->name);
 }
 
 static void lifetimes(lg_plan *plan) {
@@ -179,28 +191,28 @@ static bool alive_together(const lg_place *a, const lg_place *b) {
     return a->first <= b->last && b->first <= a->last;
 }
 
-/* The lowest aligned offset at which `id` meets no placed value of an overlapping lifetime. Offsets tried: 0 and
- * the ends of such values, so the search ends. */
-static bool place_activation(lg_plan *plan, const order_item *placed, uint32_t n_placed, uint32_t id, lb_err *err) {
+/* The lowest aligned offset at which `id` meets no placed value of an overlapping lifetime. Offsets
+ * tried: 0 and the ends of such values, so the search ends. */
+static bool place_activation(lg_plan *plan, const order_item *placed, uint32_t n_placed,
+                             uint32_t id, lb_err *err) {
     lg_place *me = &plan->places[id];
     uint64_t at = 0;
+    uint64_t end = me->bytes;
     for (bool moved = true; moved;) {
         moved = false;
         for (uint32_t i = 0; i < n_placed; i++) {
             const lg_place *other = &plan->places[placed[i].id];
-            if (alive_together(me, other) && at < other->offset + other->bytes && other->offset < at + me->bytes) {
-                if (!lb_round_up(other->offset + other->bytes, LG_ALIGN_BYTES, &at)) {
-                    return too_big(err, "scratch");
-                }
-                moved = true;
+            uint64_t other_end = other->offset + other->bytes; /* checked when it was placed */
+            if (!alive_together(me, other) || at >= other_end || other->offset >= end) {
+                continue;
             }
+            if (!lb_round_up(other_end, LG_ALIGN_BYTES, &at) || !lb_add(at, me->bytes, &end)) {
+                return too_big(err, "scratch");
+            }
+            moved = true;
         }
     }
     me->offset = at;
-    uint64_t end = 0;
-    if (!lb_add(at, me->bytes, &end)) {
-        return too_big(err, "scratch");
-    }
     if (end > plan->arena_bytes[LG_ARENA_SCRATCH]) {
         plan->arena_bytes[LG_ARENA_SCRATCH] = end;
     }

@@ -1,5 +1,5 @@
-/* op.c -- the op table and one shape rule per op. A rule refuses with the op, the layer, the operands
- * and their sizes; it never trusts the architecture file that built the node. */
+/* op.c -- the op table and one shape rule per op. A rule refuses with the op, the layer, the
+ * operands and their sizes; it never trusts the architecture file that built the node. */
 #include "op.h"
 
 #include <inttypes.h>
@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "at.h"
+#include "base/num.h"
 
 static const lg_op_row OP_ROWS[] = {
 #define OP(NAME, name, lvl, fam, role_list) {#name, LG_LEVEL_##lvl, fam, role_list},
@@ -18,12 +19,22 @@ const lg_op_row *lg_op_get(lg_op op) {
     return &OP_ROWS[op];
 }
 
+const char *const LG_ELEM_NAMES[] = {
+    [LG_ELEM_F32] = "f32", [LG_ELEM_I8] = "i8", [LG_ELEM_I16] = "i16", [LG_ELEM_F16] = "f16", NULL};
+
+const char *const LG_ROWS_NAMES[] = {
+    [LG_ROWS_T] = "T", [LG_ROWS_L] = "L", [LG_ROWS_STATE] = "state", NULL};
+
+const char *const LG_ACCESS_NAMES[] = {[LG_READ] = "read",   [LG_WRITE] = "write",
+                                       [LG_BOTH] = "both",   [LG_STATE] = "state",
+                                       [LG_TENSOR] = "tensor", NULL};
+
 uint32_t lg_elem_bytes(lg_elem e) {
     switch (e) {
     case LG_ELEM_F32: return 4;
-    case LG_ELEM_F16: return 2;
-    case LG_ELEM_I16: return 2;
     case LG_ELEM_I8: return 1;
+    case LG_ELEM_I16:
+    case LG_ELEM_F16: return 2;
     }
     return 0;
 }
@@ -78,9 +89,15 @@ typedef struct rule {
     lb_err *err;
 } rule;
 
-static bool refuse(const rule *r, const char *what, uint64_t got, uint64_t want) {
-    return lb_err_set(r->err, LB_BAD_SHAPE, "op '%s' of layer %" PRId32 ": %s is %" PRIu64
-                      ", expected %" PRIu64, lg_op_get(r->n->op)->name, r->n->layer, what, got, want);
+static bool refuse(const rule *r, const char *role, const char *what, uint64_t got, uint64_t want) {
+    return lb_err_set(r->err, LB_BAD_SHAPE,
+                      "op '%s' of layer %" PRId32 ": %s of '%s' is %" PRIu64 ", expected %" PRIu64,
+                      lg_op_get(r->n->op)->name, r->n->layer, what, role, got, want);
+}
+
+static bool refuse_text(const rule *r, const char *role, const char *got, const char *want) {
+    return lb_err_set(r->err, LB_BAD_SHAPE, "op '%s' of layer %" PRId32 ": '%s' is %s, expected %s",
+                      lg_op_get(r->n->op)->name, r->n->layer, role, got, want);
 }
 
 static const lg_gvalue *value_of(const rule *r, const char *role) {
@@ -100,9 +117,23 @@ static bool width_is(const rule *r, const char *role, uint64_t width, lg_elem el
         return true;
     }
     if (v->elem != elem) {
-        return refuse(r, role, (uint64_t)v->elem, (uint64_t)elem);
+        return refuse_text(r, role, LG_ELEM_NAMES[v->elem], LG_ELEM_NAMES[elem]);
     }
-    return v->width == width || refuse(r, role, v->width, width);
+    return v->width == width || refuse(r, role, "width", v->width, width);
+}
+
+static bool rows_are(const rule *r, const char *role, lg_rows rows) {
+    const lg_gvalue *v = value_of(r, role);
+    if (v == NULL || v->rows == rows) {
+        return true;
+    }
+    return refuse_text(r, role, LG_ROWS_NAMES[v->rows], LG_ROWS_NAMES[rows]);
+}
+
+/* An activation of floats with a row for each token; *width receives its width. */
+static bool floats_over_T(const rule *r, const char *role, uint64_t *width) {
+    *width = value_of(r, role)->width;
+    return width_is(r, role, *width, LG_ELEM_F32) && rows_are(r, role, LG_ROWS_T);
 }
 
 static bool tensor_is(const rule *r, const char *role, uint64_t cols, uint64_t rows) {
@@ -111,183 +142,311 @@ static bool tensor_is(const rule *r, const char *role, uint64_t cols, uint64_t r
         return true;
     }
     if (t->n_mats != 1) {
-        return refuse(r, role, t->n_mats, 1);
+        return refuse(r, role, "number of matrices", t->n_mats, 1);
     }
-    return (t->n_cols == cols || refuse(r, role, t->n_cols, cols)) &&
-           (t->n_rows == rows || refuse(r, role, t->n_rows, rows));
+    return (t->n_cols == cols || refuse(r, role, "columns", t->n_cols, cols)) &&
+           (t->n_rows == rows || refuse(r, role, "rows", t->n_rows, rows));
 }
 
-static bool same_rows(const rule *r, const char *a, const char *b) {
+/* Two float activations of equal width and kind of rows. */
+static bool same_shape(const rule *r, const char *a, const char *b) {
     const lg_gvalue *x = value_of(r, a);
-    const lg_gvalue *y = value_of(r, b);
-    if (x == NULL || y == NULL || x->rows == y->rows) {
-        return true;
-    }
-    return refuse(r, b, (uint64_t)y->rows, (uint64_t)x->rows);
+    return width_is(r, a, x->width, LG_ELEM_F32) && width_is(r, b, x->width, LG_ELEM_F32) &&
+           rows_are(r, b, x->rows);
+}
+
+static lg_at attrs_of(const rule *r) {
+    return lg_at_root(lg_op_get(r->n->op)->name, r->n->attrs);
 }
 
 static bool attr(const rule *r, const char *key, uint64_t *out) {
-    lg_at at = lg_at_root(lg_op_get(r->n->op)->name, r->n->attrs);
+    lg_at at = attrs_of(r);
     return lg_at_uint(&at, key, out, r->err);
 }
 
-/* The three planes of a quantised activation of width K. */
-static bool q8_planes(const rule *r, const char *prefix, uint64_t k) {
+static bool has_number(const rule *r, const char *key) {
+    lg_at at = attrs_of(r);
+    double unused = 0;
+    return lg_at_double(&at, key, &unused, r->err);
+}
+
+/* Where q, d and s stand: all three planes of a quantised activation of width k, or none. */
+static bool q8_planes(const rule *r, const char *prefix, uint64_t k, lg_rows rows) {
+    static const lg_elem elems[] = {LG_ELEM_I8, LG_ELEM_F32, LG_ELEM_I16};
+    const uint64_t widths[] = {k, k / 32, k / 16};
     char role[3][8];
+    uint64_t n = 0;
     for (int i = 0; i < 3; i++) {
         snprintf(role[i], sizeof role[i], "%s_%c", prefix, "qds"[i]);
+        n += value_of(r, role[i]) != NULL;
     }
-    if (value_of(r, role[0]) == NULL) {
+    if (n == 0) {
         return true;
     }
-    if (k % 32 != 0) {
-        return refuse(r, "width modulo 32", k % 32, 0);
+    if (n != 3 || k % 32 != 0) {
+        return n != 3 ? refuse(r, role[0], "number of planes", n, 3)
+                      : refuse(r, role[0], "width modulo 32", k % 32, 0);
     }
-    return width_is(r, role[0], k, LG_ELEM_I8) && width_is(r, role[1], k / 32, LG_ELEM_F32) &&
-           width_is(r, role[2], k / 16, LG_ELEM_I16);
+    for (int i = 0; i < 3; i++) {
+        if (!width_is(r, role[i], widths[i], elems[i]) || !rows_are(r, role[i], rows)) {
+            return false;
+        }
+    }
+    return true;
 }
 
 static bool rule_embed(const rule *r) {
-    const lg_gtensor *w = tensor_of(r, "w");
-    return width_is(r, "y", w->n_cols, LG_ELEM_F32) &&
-           tensor_is(r, "w", value_of(r, "y")->width, r->g->n_vocab);
+    uint64_t width = 0;
+    return floats_over_T(r, "y", &width) && tensor_is(r, "w", width, r->g->n_vocab);
 }
 
-static bool rule_same_width(const rule *r, const char *a, const char *b) {
-    return width_is(r, b, value_of(r, a)->width, LG_ELEM_F32) && same_rows(r, a, b);
+static bool rule_rope_table(const rule *r) {
+    lg_at at = attrs_of(r);
+    lg_at freq;
+    size_t n = 0;
+    uint64_t width = 0;
+    return floats_over_T(r, "y", &width) && lg_at_array(&at, "freq", &freq, &n, r->err) &&
+           (width == 2 * (uint64_t)n || refuse(r, "y", "width", width, 2 * (uint64_t)n)) &&
+           has_number(r, "mscale");
 }
 
-static bool rule_norm(const rule *r) {
-    uint64_t h = value_of(r, "x")->width;
-    return tensor_is(r, "w", h, 1) && width_is(r, "y", h, LG_ELEM_F32) && q8_planes(r, "y", h);
+static bool rule_rms_norm(const rule *r) {
+    return same_shape(r, "x", "y") && tensor_is(r, "w", value_of(r, "x")->width, 1) &&
+           has_number(r, "eps");
+}
+
+/* Rows of the output may be those of logits: the kernel picks them out of all rows of x. */
+static bool rule_norm_quant(const rule *r) {
+    uint64_t h = 0;
+    const lg_gvalue *y = value_of(r, "y") != NULL ? value_of(r, "y") : value_of(r, "y_q");
+    if (y == NULL || y->rows == LG_ROWS_STATE) {
+        return refuse(r, "y", "number of outputs", 0, 1);
+    }
+    return floats_over_T(r, "x", &h) && tensor_is(r, "w", h, 1) &&
+           width_is(r, "y", h, LG_ELEM_F32) && q8_planes(r, "y", h, y->rows) &&
+           has_number(r, "eps");
 }
 
 static bool rule_linear(const rule *r) {
-    uint64_t n = value_of(r, "y")->width;
-    return tensor_is(r, "w", value_of(r, "x")->width, n) && tensor_is(r, "b", n, 1) &&
-           same_rows(r, "x", "y");
+    const lg_gvalue *x = value_of(r, "x");
+    const lg_gvalue *y = value_of(r, "y");
+    return width_is(r, "x", x->width, LG_ELEM_F32) && width_is(r, "y", y->width, LG_ELEM_F32) &&
+           rows_are(r, "y", x->rows) && tensor_is(r, "w", x->width, y->width) &&
+           tensor_is(r, "b", y->width, 1);
 }
 
 /* Heads times head_dim, for the attention ops. */
 static bool head_width(const rule *r, const char *heads_key, uint64_t *out) {
+    enum { HEADS_MAX = 65536, HEAD_DIM_MAX = 1024 };
     uint64_t heads = 0;
     uint64_t dim = 0;
     if (!attr(r, heads_key, &heads) || !attr(r, "head_dim", &dim)) {
         return false;
     }
-    if (heads == 0 || heads > 65536 || dim == 0 || dim > 1024) {
-        return refuse(r, "heads x head_dim", heads * 1024 + dim % 1024, 1);
+    if (heads == 0 || heads > HEADS_MAX) {
+        return refuse(r, heads_key, "number", heads, heads == 0 ? 1 : HEADS_MAX);
+    }
+    if (dim == 0 || dim > HEAD_DIM_MAX) {
+        return refuse(r, "head_dim", "number", dim, dim == 0 ? 1 : HEAD_DIM_MAX);
     }
     *out = heads * dim;
     return true;
 }
 
-static bool state_holds(const rule *r, const char *role) {
-    const lg_gvalue *v = value_of(r, role);
-    return v->rows == LG_ROWS_STATE || refuse(r, role, (uint64_t)v->rows, LG_ROWS_STATE);
+/* The rotation: n_rot even and inside a head, a table of that width, a known pairing. */
+static bool rotation(const rule *r) {
+    static const char *const pairings[] = {"norm", "neox", NULL};
+    lg_at at = attrs_of(r);
+    uint32_t pairing = 0;
+    uint64_t n_rot = 0;
+    uint64_t dim = 0;
+    uint64_t width = 0;
+    if (!attr(r, "n_rot", &n_rot) || !attr(r, "head_dim", &dim) ||
+        !lg_at_choice(&at, "pairing", pairings, &pairing, r->err)) {
+        return false;
+    }
+    if (n_rot == 0 || n_rot % 2 != 0 || n_rot > dim) {
+        return refuse(r, "n_rot", "number", n_rot, dim);
+    }
+    return floats_over_T(r, "table", &width) &&
+           (width == n_rot || refuse(r, "table", "width", width, n_rot));
 }
 
-/* An op on a layer's cache: its head counts and the ring's capacity. `k`, `v` name the states. */
+/* A state of `cap` positions for each slot: its bytes are a whole number of slots. */
+static bool cache_is(const rule *r, const char *role, uint64_t kv_width, uint64_t cap) {
+    const lg_gvalue *v = value_of(r, role);
+    uint64_t slot = 0;
+    if (!rows_are(r, role, LG_ROWS_STATE)) {
+        return false;
+    }
+    if (cap == 0 || cap % 256 != 0) {
+        return refuse(r, "cap", "positions modulo 256", cap % 256, 0);
+    }
+    if (!lb_mul(kv_width, cap, &slot) || !lb_mul(slot, lg_elem_bytes(v->elem), &slot)) {
+        return refuse(r, role, "bytes of a slot", UINT64_MAX, UINT64_MAX);
+    }
+    return (v->state_bytes > 0 && v->state_bytes % slot == 0) ||
+           refuse(r, role, "bytes", v->state_bytes, slot);
+}
+
+/* An op on a layer's cache, whose states are the operands `k` and `v`. */
 static bool rule_cached(const rule *r, const char *k, const char *v, uint64_t *kv_width) {
     uint64_t cap = 0;
-    return head_width(r, "n_kv", kv_width) && attr(r, "cap", &cap) && state_holds(r, k) &&
-           state_holds(r, v) && (cap % 256 == 0 || refuse(r, "cap modulo 256", cap % 256, 0));
+    return head_width(r, "n_kv", kv_width) && attr(r, "cap", &cap) &&
+           cache_is(r, k, *kv_width, cap) && cache_is(r, v, *kv_width, cap);
 }
 
 static bool rule_attention(const rule *r, const char *in, const char *k, const char *v) {
     uint64_t q = 0;
     uint64_t kv = 0;
-    if (!rule_cached(r, k, v, &kv) || !head_width(r, "n_head", &q)) {
+    uint64_t width = 0;
+    uint64_t window = 0;
+    if (!rule_cached(r, k, v, &kv) || !head_width(r, "n_head", &q) || !attr(r, "window", &window) ||
+        !has_number(r, "scale") || !floats_over_T(r, in, &width)) {
         return false;
     }
-    uint64_t want = strcmp(in, "qkv") == 0 ? q + 2 * kv : q;
-    return q % kv == 0 && width_is(r, in, want, LG_ELEM_F32) && width_is(r, "y", q, LG_ELEM_F32);
+    if (q % kv != 0) {
+        return refuse(r, "n_head", "width modulo that of n_kv", q % kv, 0);
+    }
+    uint64_t want = r->n->op == LG_OP_ATTN ? q + 2 * kv : q;
+    return (width == want || refuse(r, in, "width", width, want)) &&
+           width_is(r, "y", q, LG_ELEM_F32) && rows_are(r, "y", LG_ROWS_T);
 }
 
 static bool rule_kv_store(const rule *r) {
     uint64_t kv = 0;
     return rule_cached(r, "k_cache", "v_cache", &kv) && width_is(r, "k", kv, LG_ELEM_F32) &&
-           width_is(r, "v", kv, LG_ELEM_F32);
+           width_is(r, "v", kv, LG_ELEM_F32) && rows_are(r, "k", LG_ROWS_T) &&
+           rows_are(r, "v", LG_ROWS_T);
 }
 
 static bool rule_rope_kv(const rule *r) {
     uint64_t kv = 0;
     uint64_t q = 0;
-    uint64_t n_rot = 0;
-    return rule_cached(r, "k", "v", &kv) && head_width(r, "n_head", &q) && attr(r, "n_rot", &n_rot) &&
-           width_is(r, "qkv", q + 2 * kv, LG_ELEM_F32) && width_is(r, "table", n_rot, LG_ELEM_F32);
+    return rule_cached(r, "k", "v", &kv) && head_width(r, "n_head", &q) && rotation(r) &&
+           width_is(r, "qkv", q + 2 * kv, LG_ELEM_F32) && rows_are(r, "qkv", LG_ROWS_T);
 }
 
 static bool rule_rope(const rule *r) {
-    uint64_t n_rot = 0;
-    return attr(r, "n_rot", &n_rot) && width_is(r, "table", n_rot, LG_ELEM_F32) &&
-           rule_same_width(r, "x", "y");
+    uint64_t dim = 0;
+    uint64_t width = 0;
+    return rotation(r) && attr(r, "head_dim", &dim) && floats_over_T(r, "x", &width) &&
+           (width % dim == 0 || refuse(r, "x", "width modulo head_dim", width % dim, 0)) &&
+           same_shape(r, "x", "y");
 }
 
 static bool rule_take_rows(const rule *r) {
-    const lg_gvalue *x = value_of(r, "x");
-    const lg_gvalue *y = value_of(r, "y");
-    return (x->rows == LG_ROWS_T || refuse(r, "x", (uint64_t)x->rows, LG_ROWS_T)) &&
-           (y->rows == LG_ROWS_L || refuse(r, "y", (uint64_t)y->rows, LG_ROWS_L)) &&
-           width_is(r, "y", x->width, LG_ELEM_F32);
+    uint64_t width = 0;
+    return floats_over_T(r, "x", &width) && rows_are(r, "y", LG_ROWS_L) &&
+           width_is(r, "y", width, LG_ELEM_F32);
 }
 
-/* Sum of the parts' rows; every part and bias fits K. */
-static bool parts_width(const rule *r, uint64_t k, uint64_t *sum, uint64_t *n_parts) {
-    *sum = 0;
-    for (*n_parts = 0;; (*n_parts)++) {
+static bool rule_quant(const rule *r) {
+    uint64_t k = 0;
+    return floats_over_T(r, "x", &k) && q8_planes(r, "y", k, LG_ROWS_T);
+}
+
+/* What the weights of a product add up to. */
+typedef struct parts {
+    uint64_t n, width;
+    bool floats, quantised, equal; /* of some part; all parts are of one width */
+} parts;
+
+static uint64_t numbered_operands(const rule *r, char letter) {
+    uint64_t n = 0;
+    for (uint32_t i = 0; i < r->n->n_operands; i++) {
+        const char *role = r->n->operands[i].role;
+        n += role[0] == letter && role[1] >= '0' && role[1] <= '9';
+    }
+    return n;
+}
+
+/* w0, w1, ... without a gap, each of k columns; a bias only beside its weight. */
+static bool read_parts(const rule *r, uint64_t k, parts *p) {
+    uint64_t biases = 0;
+    *p = (parts){.equal = true};
+    for (;; p->n++) {
         char w[24];
         char b[24];
-        snprintf(w, sizeof w, "w%" PRIu64, *n_parts);
-        snprintf(b, sizeof b, "b%" PRIu64, *n_parts);
+        snprintf(w, sizeof w, "w%" PRIu64, p->n);
+        snprintf(b, sizeof b, "b%" PRIu64, p->n);
         const lg_gtensor *t = tensor_of(r, w);
         if (t == NULL) {
-            return *n_parts > 0 || refuse(r, "number of weights", 0, 1);
+            break;
         }
         if (!tensor_is(r, w, k, t->n_rows) || !tensor_is(r, b, t->n_rows, 1)) {
             return false;
         }
-        *sum += t->n_rows;
+        if (!lb_add(p->width, t->n_rows, &p->width)) {
+            return refuse(r, w, "rows", t->n_rows, UINT64_MAX - p->width);
+        }
+        bool quantised = lg_qtype_get(t->file->type)->qblock_elems > 1;
+        p->floats = p->floats || !quantised;
+        p->quantised = p->quantised || quantised;
+        p->equal = p->equal && t->n_rows == tensor_of(r, "w0")->n_rows;
+        biases += tensor_of(r, b) != NULL;
     }
+    if (p->n == 0 || p->n != numbered_operands(r, 'w')) {
+        return refuse(r, "w", "parts without a gap", p->n,
+                      p->n == 0 ? 1 : numbered_operands(r, 'w'));
+    }
+    return biases == numbered_operands(r, 'b') ||
+           refuse(r, "b", "biases of a part", biases, numbered_operands(r, 'b'));
+}
+
+/* Parts of plain numbers read x, quantised ones the planes; nothing is read in vain. */
+static bool inputs_serve(const rule *r, const parts *p) {
+    if ((value_of(r, "x") != NULL) != p->floats) {
+        return refuse(r, "x", "number", !p->floats, p->floats);
+    }
+    return (value_of(r, "x_q") != NULL) == p->quantised ||
+           refuse(r, "x_q", "number", !p->quantised, p->quantised);
 }
 
 static bool rule_matmul(const rule *r) {
+    static const char *const epilogues[] = {"none", "add", "swiglu", NULL};
     const lg_gvalue *in = value_of(r, "x") != NULL ? value_of(r, "x") : value_of(r, "x_q");
+    const lg_gvalue *y = value_of(r, "y");
+    lg_at at = attrs_of(r);
+    uint32_t epilogue = 0;
+    parts p;
     if (in == NULL) {
-        return refuse(r, "number of inputs", 0, 1);
+        return refuse(r, "x", "number of inputs", 0, 1);
     }
-    uint64_t n = 0;
-    uint64_t parts = 0;
-    const char *epilogue = NULL;
-    lg_at at = lg_at_root("matmul", r->n->attrs);
-    if (!parts_width(r, in->width, &n, &parts) || !q8_planes(r, "x", in->width) ||
-        !lg_at_string(&at, "epilogue", &epilogue, r->err)) {
+    if (!read_parts(r, in->width, &p) || !inputs_serve(r, &p) ||
+        !width_is(r, "x", in->width, LG_ELEM_F32) || !rows_are(r, "x", y->rows) ||
+        !q8_planes(r, "x", in->width, y->rows) ||
+        !lg_at_choice(&at, "epilogue", epilogues, &epilogue, r->err)) {
         return false;
     }
-    if (strcmp(epilogue, "swiglu") == 0) {
-        if (parts != 2 || n % 2 != 0) {
-            return refuse(r, "parts of a gated product", parts, 2);
-        }
-        n /= 2;
+    if ((epilogue == 1) != (r->n->op == LG_OP_MATMUL_ADD)) {
+        return refuse_text(r, "epilogue", epilogues[epilogue],
+                           "add where y is updated, and only there");
     }
-    return width_is(r, "y", n, LG_ELEM_F32);
+    if (epilogue == 2 && (p.n != 2 || !p.equal)) {
+        return refuse(r, "w", "equal parts of a gated product", p.equal ? p.n : 1, 2);
+    }
+    if (y->rows == LG_ROWS_STATE) {
+        return refuse_text(r, "y", LG_ROWS_NAMES[y->rows], "rows of the step");
+    }
+    return width_is(r, "y", epilogue == 2 ? p.width / 2 : p.width, LG_ELEM_F32);
 }
 
 bool lg_op_shapes(const lg_graph *g, const lg_gnode *n, lb_err *err) {
     rule r = {g, n, err};
     switch (n->op) {
     case LG_OP_EMBED: return rule_embed(&r);
-    case LG_OP_ROPE_TABLE: return true;
-    case LG_OP_RMS_NORM: return rule_norm(&r) && same_rows(&r, "x", "y");
+    case LG_OP_ROPE_TABLE: return rule_rope_table(&r);
+    case LG_OP_RMS_NORM: return rule_rms_norm(&r);
     case LG_OP_LINEAR: return rule_linear(&r);
     case LG_OP_ROPE: return rule_rope(&r);
     case LG_OP_KV_STORE: return rule_kv_store(&r);
     case LG_OP_ATTENTION: return rule_attention(&r, "q", "k_cache", "v_cache");
-    case LG_OP_ADD: return rule_same_width(&r, "a", "b") && rule_same_width(&r, "a", "y");
-    case LG_OP_SILU_MUL: return rule_same_width(&r, "gate", "up") && rule_same_width(&r, "gate", "y");
+    case LG_OP_ADD: return same_shape(&r, "a", "b") && same_shape(&r, "a", "y");
+    case LG_OP_SILU_MUL: return same_shape(&r, "gate", "up") && same_shape(&r, "gate", "y");
     case LG_OP_TAKE_ROWS: return rule_take_rows(&r);
-    case LG_OP_NORM_QUANT: return rule_norm(&r);
-    case LG_OP_QUANT: return q8_planes(&r, "y", value_of(&r, "x")->width);
+    case LG_OP_NORM_QUANT: return rule_norm_quant(&r);
+    case LG_OP_QUANT: return rule_quant(&r);
     case LG_OP_MATMUL:
     case LG_OP_MATMUL_ADD: return rule_matmul(&r);
     case LG_OP_ROPE_KV: return rule_rope_kv(&r);

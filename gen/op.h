@@ -4,7 +4,8 @@
 
 #include "graph.h"
 
-/* The access letter of `role` in op's role list: 'r' 'w' 'b' 's' 't', or 0 if the op has no such role.
+/* The access letter of `role` in op's role list: 'r' 'w' 'b' 's' 't', or 0 if the op has no such
+ * role.
  * `*optional` and `*numbered` (may be NULL) receive its marks. */
 char lg_op_role(lg_op op, const char *role, bool *optional, bool *numbered);
 

@@ -1,8 +1,9 @@
 /* plan.h -- what a program is made of, decided before it exists: kernels, launches, bytes.
  *
- * The planner (launch.c) asks each op's kernel template for its descriptor and makes one launch per op; the
- * memory planner (memory.c) gives every value and weight a place. The prover (prove.h) reads this
- * structure and trusts nothing in it. All of it is data: launches.json and memory.json hold the same. */
+ * The planner (launch.c) asks each op's kernel template for its descriptor and makes one launch per
+ * op; the memory planner (memory.c) gives every value and weight a place. The prover (prove.h)
+ * reads this structure and trusts nothing in it. All of it is data: launches.json and memory.json
+ * hold the same. */
 #ifndef LG_PLAN_H
 #define LG_PLAN_H
 
@@ -25,7 +26,7 @@ typedef struct lg_axis {
     const lg_expr *bound;
     uint64_t tile;
     const char *on;   /* "x", "y", "z" or "loop" */
-    const char *base; /* parameter that takes the first position of a launch; NULL: the axis is never cut */
+    const char *base; /* parameter that takes the first position of a launch; NULL: never cut */
 } lg_axis;
 
 /* A piece of dynamic shared memory. */
@@ -47,8 +48,8 @@ typedef struct lg_operand {
     uint32_t index_bits;
 } lg_operand;
 
-/* Which columns of an output one axis position writes: position p of `axis`, from `first` on, writes
- * columns begin + (p - first) * tile, up to n of them in all. */
+/* Which columns of an output one axis position writes: position p of `axis`, from `first` on,
+ * writes columns begin + (p - first) * tile, up to n of them in all. */
 typedef struct lg_cover_cols {
     const char *axis; /* NULL: the cta that has the row writes all of them */
     uint64_t first, tile, begin, n;
@@ -74,7 +75,7 @@ typedef struct lg_kernel {
     const lg_smem *smem;
     uint32_t n_axes, n_params, n_operands, n_covers, n_smem;
     const lg_expr *grid[3];
-    uint64_t per_launch[3]; /* static tile: most positions that one launch gets on x, y, z; 0: all of them */
+    uint64_t per_launch[3]; /* static tile: positions of one launch on x, y, z; 0: all of them */
     uint64_t block, scratch_bytes;
     uint64_t ctas_per_sm; /* 0 on a CPU */
     uint64_t smem_bytes;  /* end of the carve list */
@@ -89,7 +90,16 @@ typedef struct lg_launch {
     const lg_goperand *const *args; /* one per kernel param; NULL for `step` and bases */
 } lg_launch;
 
-typedef enum lg_arena_kind { LG_ARENA_WEIGHTS, LG_ARENA_KV, LG_ARENA_SCRATCH, LG_ARENA_IO, LG_N_ARENAS } lg_arena_kind;
+typedef enum lg_arena_kind {
+    LG_ARENA_WEIGHTS,
+    LG_ARENA_KV,
+    LG_ARENA_SCRATCH,
+    LG_ARENA_IO,
+    LG_N_ARENAS
+} lg_arena_kind;
+
+/* "weights", "kv", "scratch", "io", NULL. */
+extern const char *const LG_ARENA_NAMES[];
 
 /* The place of a value of the launch graph. */
 typedef struct lg_place {
@@ -114,20 +124,23 @@ typedef struct lg_plan {
     lg_place *places;   /* per value of the graph */
     lg_weight *weights; /* per tensor of the graph */
     uint64_t arena_bytes[LG_N_ARENAS];
-    uint64_t step_offset, step_bytes; /* GPU: the step's block in the IO arena, see LG_STEP_HEAD_BYTES; 0 on a CPU */
+    uint64_t step_offset, step_bytes; /* GPU: the step's block in the IO arena; 0 on a CPU */
 } lg_plan;
 
-/* A step's block on the device: a copy of rt_step (model_abi.h), then slot_of_seq, logit_rows, token_of_row, seq_of_row and
- * pos_of_row as u32, each as long as this step's numbers say. */
+/* What --ctx, --slots and --chunk may be at most; logit rows that a step has room for at least. */
+enum { LG_CTX_MAX = 1 << 24, LG_SLOTS_MAX = 1024, LG_CHUNK_MAX = 1 << 17, LG_LOGIT_ROWS = 64 };
+
+/* A step's block on the device: a copy of rt_step (model_abi.h), then slot_of_seq, logit_rows,
+ * token_of_row, seq_of_row and pos_of_row as u32, each as long as this step's numbers say. */
 enum { LG_ALIGN_BYTES = 64, LG_STEP_HEAD_BYTES = 64 };
 
 /* Steps 7 and 8. Both build into `arena`; lg_plan_memory needs lg_plan_launches before it. */
-bool lg_plan_launches(const lg_graph *graph, const lg_hw_row *hw, const lg_limits *limits, lg_host *host,
-                      lb_arena *arena, lg_plan **out, lb_err *err);
+bool lg_plan_launches(const lg_graph *graph, const lg_hw_row *hw, const lg_limits *limits,
+                      lg_host *host, lb_arena *arena, lg_plan **out, lb_err *err);
 bool lg_plan_memory(lg_plan *plan, lg_host *host, lb_arena *arena, lb_err *err);
 
-/* T_max = max(chunk, slots); logit rows of a step: max(slots, 64), at most T_max. Fails with LB_BAD_VALUE
- * for zero or out-of-range ctx, slots, chunk, naming the largest that would do. */
+/* T_max = max(chunk, slots); logit rows of a step: max(slots, 64), at most T_max. Fails with
+ * LB_BAD_VALUE for zero or out-of-range ctx, slots, chunk, naming the largest that would do. */
 bool lg_limits_make(uint64_t ctx, uint64_t slots, uint64_t chunk, lg_limits *out, lb_err *err);
 
 #endif

@@ -7,11 +7,6 @@
 #include "base/num.h"
 #include "value_text.h"
 
-static const char *const ARENA_NAMES[] = {"weights", "kv", "scratch", "io"};
-static const char *const ROWS_NAMES[] = {"T", "L", "state"};
-static const char *const ELEM_NAMES[] = {"f32", "i8", "i16", "f16"};
-static const char *const ACCESS_NAMES[] = {"read", "write", "both", "state", "tensor"};
-
 static void put_limits(lg_builder *b, lg_value *root, const lg_limits *l) {
     lg_value *m = lg_build_map(b);
     lg_build_set_uint(b, m, "ctx", l->ctx);
@@ -29,8 +24,10 @@ static void put_head(lg_builder *b, lg_value *root, const char *schema, const lg
     put_limits(b, root, &plan->limits);
 }
 
-/* The largest grid of one launch, the row's limits, what is left, and how many launches it takes at the largest T and L. */
-static bool put_grid(lg_builder *b, lg_value *l, const lg_plan *plan, const lg_kernel *k, lb_err *err) {
+/* The largest grid of one launch, the row's limits, what is left, and how many launches it takes at
+ * the largest T and L. */
+static bool put_grid(lg_builder *b, lg_value *l, const lg_plan *plan, const lg_kernel *k,
+                     lb_err *err) {
     const lg_limits *lim = &plan->limits;
     const lg_expr_var vars[] = {{"T", lim->t_max}, {"L", lim->logit_rows_max}, {"ctx", lim->ctx},
                                 {"slots", lim->slots}, {"chunk", lim->chunk}};
@@ -67,7 +64,7 @@ static const lg_value *args_value(lg_builder *b, const lg_plan *plan, const lg_l
         lg_value *a = lg_build_map(b);
         lg_build_set_string(b, a, "param", k->params[i].name);
         if (l->args[i] != NULL) {
-            lg_build_set_string(b, a, "access", ACCESS_NAMES[l->args[i]->access]);
+            lg_build_set_string(b, a, "access", LG_ACCESS_NAMES[l->args[i]->access]);
             lg_build_set_uint(b, a, "id", l->args[i]->id);
         }
         lg_build_push(b, list, a);
@@ -75,23 +72,35 @@ static const lg_value *args_value(lg_builder *b, const lg_plan *plan, const lg_l
     return list;
 }
 
-static const lg_value *facts_value(lg_builder *b, const lg_proof *proof, uint32_t launch) {
+static const lg_value *fact_value(lg_builder *b, const lg_fact *f) {
+    lg_value *m = lg_build_map(b);
+    lg_build_set_string(b, m, "kind", f->kind);
+    lg_build_set_string(b, m, "subject", f->subject);
+    lg_build_set_uint(b, m, "value", f->value);
+    lg_build_set_uint(b, m, "limit", f->limit);
+    return m;
+}
+
+/* The facts of one launch (UINT32_MAX: of the plan). *at moves through the proof, which has the
+ * launches' facts in launch order; NULL for a search from its begin. */
+static const lg_value *facts_value(lg_builder *b, const lg_proof *proof, uint32_t launch,
+                                   uint32_t *at) {
     lg_value *list = lg_build_array(b);
-    for (uint32_t i = 0; i < proof->n_facts; i++) {
-        const lg_fact *f = &proof->facts[i];
-        if (f->launch == launch) {
-            lg_value *m = lg_build_map(b);
-            lg_build_set_string(b, m, "kind", f->kind);
-            lg_build_set_string(b, m, "subject", f->subject);
-            lg_build_set_uint(b, m, "value", f->value);
-            lg_build_set_uint(b, m, "limit", f->limit > INT64_MAX ? INT64_MAX : f->limit);
-            lg_build_push(b, list, m);
+    for (uint32_t i = at == NULL ? 0 : *at; i < proof->n_facts; i++) {
+        uint32_t of = proof->facts[i].launch;
+        if (at != NULL && of != UINT32_MAX && of > launch) {
+            *at = i;
+            break;
+        }
+        if (of == launch) {
+            lg_build_push(b, list, fact_value(b, &proof->facts[i]));
         }
     }
     return list;
 }
 
-static const lg_value *launch_value(lg_builder *b, const lg_plan *plan, const lg_proof *proof, uint32_t i, lb_err *err) {
+static const lg_value *launch_value(lg_builder *b, const lg_plan *plan, const lg_proof *proof,
+                                    uint32_t i, uint32_t *fact, lb_err *err) {
     const lg_launch *l = &plan->launches[i];
     const lg_kernel *k = &plan->kernels[l->kernel];
     lg_value *m = lg_build_map(b);
@@ -104,7 +113,7 @@ static const lg_value *launch_value(lg_builder *b, const lg_plan *plan, const lg
     lg_build_set_uint(b, m, "block", k->block);
     lg_build_set_uint(b, m, "shared_bytes", k->smem_bytes);
     lg_build_set(b, m, "args", args_value(b, plan, l));
-    lg_build_set(b, m, "facts", facts_value(b, proof, i));
+    lg_build_set(b, m, "facts", facts_value(b, proof, i, fact));
     return m;
 }
 
@@ -117,7 +126,8 @@ static const lg_value *per_launch_value(lg_builder *b, const lg_kernel *k) {
     return list;
 }
 
-bool lg_launches_json(const lg_plan *plan, const lg_proof *proof, lb_arena *arena, lb_text *out, lb_err *err) {
+bool lg_launches_json(const lg_plan *plan, const lg_proof *proof, lb_arena *arena, lb_text *out,
+                      lb_err *err) {
     lg_builder b;
     lg_build_init(&b, arena);
     lg_value *root = lg_build_map(&b);
@@ -135,15 +145,16 @@ bool lg_launches_json(const lg_plan *plan, const lg_proof *proof, lb_arena *aren
     }
     lg_build_set(&b, root, "kernels", kernels);
     lg_value *launches = lg_build_array(&b);
+    uint32_t fact = 0;
     for (uint32_t i = 0; i < plan->n_launches; i++) {
-        const lg_value *l = launch_value(&b, plan, proof, i, err);
+        const lg_value *l = launch_value(&b, plan, proof, i, &fact, err);
         if (l == NULL && !b.failed) {
             return false;
         }
         lg_build_push(&b, launches, l);
     }
     lg_build_set(&b, root, "launches", launches);
-    lg_build_set(&b, root, "facts", facts_value(&b, proof, UINT32_MAX));
+    lg_build_set(&b, root, "facts", facts_value(&b, proof, UINT32_MAX, NULL));
     return lg_build_done(&b, err) && lg_value_to_json(root, out, err);
 }
 
@@ -153,11 +164,11 @@ static const lg_value *value_entry(lg_builder *b, const lg_plan *plan, uint32_t 
     lg_value *m = lg_build_map(b);
     lg_build_set_uint(b, m, "id", i);
     lg_build_set_string(b, m, "name", v->name);
-    lg_build_set_string(b, m, "rows", ROWS_NAMES[v->rows]);
-    lg_build_set_string(b, m, "elem", ELEM_NAMES[v->elem]);
+    lg_build_set_string(b, m, "rows", LG_ROWS_NAMES[v->rows]);
+    lg_build_set_string(b, m, "elem", LG_ELEM_NAMES[v->elem]);
     lg_build_set_uint(b, m, "width", v->width);
     lg_build_set_uint(b, m, "state_bytes", v->state_bytes);
-    lg_build_set_string(b, m, "arena", ARENA_NAMES[p->arena]);
+    lg_build_set_string(b, m, "arena", LG_ARENA_NAMES[p->arena]);
     lg_build_set_uint(b, m, "offset", p->offset);
     lg_build_set_uint(b, m, "bytes", p->bytes);
     lg_build_set_uint(b, m, "first", p->first);
@@ -188,7 +199,7 @@ bool lg_memory_json(const lg_plan *plan, lb_arena *arena, lb_text *out, lb_err *
     put_head(&b, root, "lagen.memory/1", plan);
     lg_value *arenas = lg_build_map(&b);
     for (int i = 0; i < LG_N_ARENAS; i++) {
-        lg_build_set_uint(&b, arenas, ARENA_NAMES[i], plan->arena_bytes[i]);
+        lg_build_set_uint(&b, arenas, LG_ARENA_NAMES[i], plan->arena_bytes[i]);
     }
     lg_build_set(&b, root, "arenas", arenas);
     lg_build_set_uint(&b, root, "logits", plan->graph->logits);

@@ -1,8 +1,10 @@
-/* prove_gpu.c -- the prover's facts about a launch on a GPU that do not depend on T: threads, registers, shared memory and
- * parameter bytes against the hardware row. What the compiler makes of the text is checked afterwards (cubin_check.h).
+/* prove_gpu.c -- the prover's facts about a launch on a GPU that do not depend on T: threads,
+ * registers, shared memory and parameter bytes against the hardware row. What the compiler makes of
+ * the text is checked afterwards (cubin_check.h).
  *
- * Source of the formulas: CUDA C++ Programming Guide 13.0, "Hardware Multithreading" (registers are given to warps in units)
- * and "Launch Bounds"; struct layout: System V ABI for x86-64 and AAPCS64, alike for the two types that a struct may hold. */
+ * Source of the formulas: CUDA C++ Programming Guide 13.0, "Hardware Multithreading" (registers are
+ * given to warps in units) and "Launch Bounds"; struct layout: System V ABI for x86-64 and AAPCS64,
+ * alike for the two types that a struct may hold. */
 #include <string.h>
 
 #include "base/num.h"
@@ -16,7 +18,7 @@ uint64_t lg_prove_reg_cap(const lg_hw_row *hw, uint64_t threads, uint64_t ctas_p
 }
 
 /* sizeof the parameter struct: pointers of 8 bytes and uint32_t of 4. */
-static bool param_bytes(lg_prover *p, uint32_t launch, const lg_kernel *k, uint64_t *out) {
+static bool param_bytes(lg_prover *p, const lg_kernel *k, uint64_t *out) {
     uint64_t at = 0;
     uint64_t largest = 1;
     for (uint32_t i = 0; i < k->n_params; i++) {
@@ -24,7 +26,7 @@ static bool param_bytes(lg_prover *p, uint32_t launch, const lg_kernel *k, uint6
         size_t n = strlen(type);
         bool pointer = n > 0 && type[n - 1] == '*';
         if (!pointer && strcmp(type, "uint32_t") != 0) {
-            return lg_prove_fail(p, launch, "size of the type of parameter", k->params[i].name, 0, 8);
+            return lg_prove_fail(p, "size of the type of parameter", k->params[i].name, 0, 8);
         }
         uint64_t size = pointer ? 8 : 4;
         largest = size > largest ? size : largest;
@@ -35,13 +37,14 @@ static bool param_bytes(lg_prover *p, uint32_t launch, const lg_kernel *k, uint6
 }
 
 /* Where the pieces of the carve list end. */
-static bool shared_end(lg_prover *p, uint32_t launch, const lg_kernel *k, uint64_t *out) {
+static bool shared_end(lg_prover *p, const lg_kernel *k, uint64_t *out) {
     uint64_t end = 0;
     for (uint32_t i = 0; i < k->n_smem; i++) {
         const lg_smem *s = &k->smem[i];
         uint64_t begin = end;
-        if (s->align == 0 || !lb_add(end, s->align - 1, &begin) || !lb_add(begin / s->align * s->align, s->bytes, &end)) {
-            return lg_prove_fail(p, launch, "end of shared", s->name, UINT64_MAX, UINT64_MAX);
+        if (s->align == 0 || !lb_add(end, s->align - 1, &begin) ||
+            !lb_add(begin / s->align * s->align, s->bytes, &end)) {
+            return lg_prove_fail(p, "end of shared", s->name, UINT64_MAX, UINT64_MAX);
         }
     }
     *out = end;
@@ -49,54 +52,59 @@ static bool shared_end(lg_prover *p, uint32_t launch, const lg_kernel *k, uint64
 }
 
 /* As many ctas as the kernel asks for lie on one SM together. */
-static bool fits_sm(lg_prover *p, uint32_t launch, const lg_kernel *k, uint64_t smem) {
+static bool fits_sm(lg_prover *p, const lg_kernel *k, uint64_t smem) {
     const lg_hw_row *hw = p->plan->hw;
     uint64_t threads = 0;
     uint64_t bytes = 0;
     if (k->ctas_per_sm == 0) {
-        return lg_prove_fail(p, launch, "ctas_per_sm", k->name, 0, hw->ctas_per_sm);
+        return lg_prove_fail(p, "ctas_per_sm", k->name, 0, hw->ctas_per_sm);
     }
-    if (!lb_mul(k->ctas_per_sm, k->block, &threads) || !lb_add(smem, hw->smem_reserved_bytes, &bytes) ||
-        !lb_mul(bytes, k->ctas_per_sm, &bytes)) {
-        return lg_prove_fail(p, launch, "ctas_per_sm", k->name, k->ctas_per_sm, hw->ctas_per_sm);
+    if (!lb_mul(k->ctas_per_sm, k->block, &threads) ||
+        !lb_add(smem, hw->smem_reserved_bytes, &bytes) || !lb_mul(bytes, k->ctas_per_sm, &bytes)) {
+        return lg_prove_fail(p, "ctas_per_sm", k->name, k->ctas_per_sm, hw->ctas_per_sm);
     }
-    return lg_prove_fact(p, "ctas of an SM", launch, k->name, k->ctas_per_sm, hw->ctas_per_sm) &&
-           lg_prove_fact(p, "threads of an SM", launch, k->name, threads, hw->threads_per_sm) &&
-           lg_prove_fact(p, "shared bytes of an SM", launch, k->name, bytes, hw->smem_per_sm_bytes);
+    return lg_prove_fact(p, "ctas of an SM", k->name, k->ctas_per_sm, hw->ctas_per_sm) &&
+           lg_prove_fact(p, "threads of an SM", k->name, threads, hw->threads_per_sm) &&
+           lg_prove_fact(p, "shared bytes of an SM", k->name, bytes, hw->smem_per_sm_bytes);
 }
 
-/* A cap that leaves the compiler nothing to work with is refused here; ptxas gives each thread 16 at least. */
-static bool registers_fit(lg_prover *p, uint32_t launch, const lg_kernel *k) {
+/* A cap that leaves the compiler nothing to work with is refused here; ptxas gives each thread 16
+ * at least. */
+static bool registers_fit(lg_prover *p, const lg_kernel *k) {
     enum { LEAST = 16 };
     const lg_hw_row *hw = p->plan->hw;
     uint64_t cap = lg_prove_reg_cap(hw, k->block, k->ctas_per_sm);
     if (cap < LEAST) {
-        return lg_prove_fail(p, launch, "registers wanted", k->name, LEAST, cap);
+        return lg_prove_fail(p, "registers wanted", k->name, LEAST, cap);
     }
     uint64_t warps = lb_ceil_div(k->block, hw->warp_threads);
     uint64_t unit = lb_ceil_div(cap * hw->warp_threads, hw->regs_unit) * hw->regs_unit;
-    return lg_prove_fact(p, "registers of a cta", launch, k->name, warps * unit, hw->regs_per_cta_max) &&
-           lg_prove_fact(p, "registers of an SM", launch, k->name, warps * unit * k->ctas_per_sm, hw->regs_per_sm);
+    return lg_prove_fact(p, "registers of a cta", k->name, warps * unit,
+                         hw->regs_per_cta_max) &&
+           lg_prove_fact(p, "registers of an SM", k->name, warps * unit * k->ctas_per_sm,
+                         hw->regs_per_sm);
 }
 
-bool lg_prove_gpu(lg_prover *p, uint32_t launch) {
+bool lg_prove_gpu(lg_prover *p) {
     const lg_hw_row *hw = p->plan->hw;
-    const lg_kernel *k = &p->plan->kernels[p->plan->launches[launch].kernel];
+    const lg_kernel *k = p->kernel;
     uint64_t params = 0;
     uint64_t smem = 0;
     if (k->block == 0 || k->block % hw->warp_threads != 0) {
-        return lg_prove_fail(p, launch, "threads beside whole warps", k->name, k->block % hw->warp_threads, 0);
+        return lg_prove_fail(p, "threads beside whole warps", k->name, k->block % hw->warp_threads,
+                             0);
     }
     uint64_t most = hw->cta_threads_max < hw->cta_x_max ? hw->cta_threads_max : hw->cta_x_max;
-    if (!param_bytes(p, launch, k, &params) || !shared_end(p, launch, k, &smem)) {
+    if (!param_bytes(p, k, &params) || !shared_end(p, k, &smem)) {
         return false;
     }
     if (smem != k->smem_bytes) {
-        return lg_prove_fail(p, launch, "shared bytes of a launch", k->name, k->smem_bytes, smem);
+        return lg_prove_fail(p, "shared bytes of a launch", k->name, k->smem_bytes, smem);
     }
-    return lg_prove_fact(p, "threads of a cta", launch, k->name, k->block, most) &&
-           lg_prove_fact(p, "shared bytes of a cta", launch, k->name, smem, hw->smem_per_cta_bytes) &&
-           lg_prove_fact(p, "parameter bytes", launch, k->name, params, hw->param_bytes_max) &&
-           lg_prove_fact(p, "local bytes", launch, k->name, k->scratch_bytes, 0) && fits_sm(p, launch, k, smem) &&
-           registers_fit(p, launch, k);
+    return lg_prove_fact(p, "threads of a cta", k->name, k->block, most) &&
+           lg_prove_fact(p, "shared bytes of a cta", k->name, smem,
+                         hw->smem_per_cta_bytes) &&
+           lg_prove_fact(p, "parameter bytes", k->name, params, hw->param_bytes_max) &&
+           lg_prove_fact(p, "local bytes", k->name, k->scratch_bytes, 0) &&
+           fits_sm(p, k, smem) && registers_fit(p, k);
 }

@@ -1,7 +1,7 @@
 /* prove_memory.c -- the prover's facts about places: sizes, arenas, lifetimes, overlaps, order.
  *
- * Lifetimes are taken from the launches' arguments, not from the memory planner. A value lives from the launch
- * that writes it to the last that reads it; states, weights and the logits live for the whole step. */
+ * Lifetimes are taken from the launches' arguments, not from the memory planner. A value lives from
+ * the launch that writes it to the last that reads it; states and the logits live for ever. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,159 +9,302 @@
 #include "base/num.h"
 #include "prove_parts.h"
 
+enum { STRIP_ROWS = 16 }; /* docs/kernels.md, "The weight image" */
+
 typedef struct span {
-    uint64_t begin, end; /* bytes in the arena */
+    uint64_t begin, end;  /* bytes in the arena */
     uint32_t first, last; /* launches */
-    uint32_t value;
-    bool used;
+    bool used, written, kept;
 } span;
 
-static bool value_bytes(lg_prover *p, const lg_gvalue *v, uint64_t *out) {
-    if (v->rows == LG_ROWS_STATE) {
-        *out = v->state_bytes;
-        return true;
-    }
-    uint64_t rows = v->rows == LG_ROWS_L ? p->plan->limits.logit_rows_max : p->plan->limits.t_max;
-    return (lb_mul(rows, v->width, out) && lb_mul(*out, lg_elem_bytes(v->elem), out)) ||
-           lg_prove_fail(p, UINT32_MAX, "bytes", v->name, UINT64_MAX, UINT64_MAX);
-}
+/* ---- order */
 
-/* First and last use of every value, and that writes come first. */
-static bool lifetimes(lg_prover *p, span *spans) {
-    const lg_plan *plan = p->plan;
-    for (uint32_t i = 0; i < plan->n_launches; i++) {
-        const lg_launch *l = &plan->launches[i];
-        for (uint32_t a = 0; a < plan->kernels[l->kernel].n_params; a++) {
-            const lg_goperand *arg = l->args[a];
-            if (arg == NULL || arg->access == LG_TENSOR) {
-                continue;
-            }
-            span *s = &spans[arg->id];
-            if (!s->used && (arg->access == LG_READ || arg->access == LG_BOTH)) {
-                return lg_prove_fail(p, i, "writes before the first read", plan->graph->values[arg->id].name, 0, 1);
-            }
-            s->first = s->used ? s->first : i;
-            s->last = i;
-            s->used = true;
+/* Notes the uses of launch i's arguments; reads come after the write, and each value is written
+ * once. */
+static bool note_uses(lg_prover *p, uint32_t i, span *spans, bool *used) {
+    const lg_launch *l = &p->plan->launches[i];
+    p->launch = i;
+    for (uint32_t a = 0; a < p->plan->kernels[l->kernel].n_params; a++) {
+        const lg_goperand *arg = l->args[a];
+        if (arg == NULL) {
+            continue;
         }
+        if (arg->access == LG_TENSOR) {
+            used[arg->id] = true;
+            continue;
+        }
+        span *s = &spans[arg->id];
+        const char *name = p->plan->graph->values[arg->id].name;
+        if ((arg->access == LG_READ || arg->access == LG_BOTH) && !s->written) {
+            return lg_prove_fail(p, "order: writes before the first read", name, 0, 1);
+        }
+        if (arg->access == LG_WRITE && s->written) {
+            return lg_prove_fail(p, "order: writes", name, 2, 1);
+        }
+        s->written = s->written || arg->access == LG_WRITE;
+        s->first = s->used ? s->first : i;
+        s->last = i;
+        s->used = true;
     }
     return true;
 }
 
-static bool place_fits(lg_prover *p, uint32_t id, span *s) {
+/* Launch i does node i of the graph, with that node's operands: no op is left out or moved. A plan
+ * from JSON has no nodes, then there is nothing to compare. */
+static bool launch_is_node(lg_prover *p, uint32_t i) {
+    const lg_graph *g = p->plan->graph;
+    const lg_launch *l = &p->plan->launches[i];
+    const lg_kernel *k = &p->plan->kernels[l->kernel];
+    if (g->n_nodes == 0) {
+        return true;
+    }
+    uint32_t n_args = 0;
+    p->launch = i;
+    if (l->node != i || l->layer != g->nodes[i].layer) {
+        return lg_prove_fail(p, "order: node", k->name, l->node, i);
+    }
+    for (uint32_t a = 0; a < k->n_params; a++) {
+        const lg_goperand *want = lg_node_operand(&g->nodes[i], k->params[a].name);
+        const lg_goperand *got = l->args[a];
+        n_args += got != NULL;
+        if ((want == NULL) != (got == NULL) ||
+            (want != NULL && (want->id != got->id || want->access != got->access))) {
+            return lg_prove_fail(p, "order: number of the argument", k->params[a].name,
+                                 got == NULL ? 0 : got->id, want == NULL ? 0 : want->id);
+        }
+    }
+    return n_args == g->nodes[i].n_operands ||
+           lg_prove_fail(p, "order: arguments", k->name, n_args, g->nodes[i].n_operands);
+}
+
+static bool launches_in_order(lg_prover *p, span *spans, bool *used) {
+    const lg_plan *plan = p->plan;
+    if (plan->graph->n_nodes != 0 && plan->graph->n_nodes != plan->n_launches) {
+        return lg_prove_fail(p, "order: launches", "all nodes", plan->n_launches,
+                             plan->graph->n_nodes);
+    }
+    for (uint32_t i = 0; i < plan->n_launches; i++) {
+        if (!launch_is_node(p, i) || !note_uses(p, i, spans, used)) {
+            return false;
+        }
+    }
+    p->launch = UINT32_MAX;
+    return true;
+}
+
+/* ---- values */
+
+static bool value_bytes(lg_prover *p, const lg_gvalue *v, uint64_t *out) {
+    uint64_t rows = v->rows == LG_ROWS_L ? p->plan->limits.logit_rows_max : p->plan->limits.t_max;
+    *out = v->state_bytes;
+    return v->rows == LG_ROWS_STATE ||
+           (lb_mul(rows, v->width, out) && lb_mul(*out, lg_elem_bytes(v->elem), out)) ||
+           lg_prove_fail(p, "bytes", v->name, UINT64_MAX, UINT64_MAX);
+}
+
+/* States outlive the step, the logits are read after it, all else shares the scratch arena. */
+static lg_arena_kind arena_of(const lg_graph *g, uint32_t id) {
+    if (id == g->logits) {
+        return LG_ARENA_IO;
+    }
+    return g->values[id].rows == LG_ROWS_STATE ? LG_ARENA_KV : LG_ARENA_SCRATCH;
+}
+
+/* The place is of the right arena, exactly as large as the value, and says the lifetime that the
+ * launches show. */
+static bool place_fits(lg_prover *p, uint32_t id, span *s, uint64_t *arena_end) {
     const lg_gvalue *v = &p->plan->graph->values[id];
     const lg_place *place = &p->plan->places[id];
     uint64_t bytes = 0;
-    if (!value_bytes(p, v, &bytes) || !lg_prove_fact(p, "place", UINT32_MAX, v->name, bytes, place->bytes)) {
-        return false;
+    if (!s->used || place->arena != arena_of(p->plan->graph, id)) {
+        return lg_prove_fail(p, s->used ? "arena" : "uses", v->name, s->used ? place->arena : 0,
+                             s->used ? arena_of(p->plan->graph, id) : 1);
     }
-    uint64_t end = 0;
-    if (place->arena >= LG_N_ARENAS || !lb_add(place->offset, place->bytes, &end) ||
-        end > p->plan->arena_bytes[place->arena]) {
-        return lg_prove_fail(p, UINT32_MAX, "end in its arena", v->name, end, p->plan->arena_bytes[place->arena % LG_N_ARENAS]);
+    if (!value_bytes(p, v, &bytes) || place->bytes != bytes || bytes == 0) {
+        return lg_prove_fail(p, "bytes of the place", v->name, place->bytes, bytes);
+    }
+    if (!lb_add(place->offset, place->bytes, &s->end)) {
+        return lg_prove_fail(p, "end in its arena", v->name, UINT64_MAX, UINT64_MAX);
     }
     s->begin = place->offset;
-    s->end = end;
-    if (v->rows == LG_ROWS_STATE || id == p->plan->graph->logits) {
-        s->first = 0;
-        s->last = UINT32_MAX;
+    s->kept = place->arena != LG_ARENA_SCRATCH;
+    s->first = s->kept ? 0 : s->first;
+    s->last = s->kept ? p->plan->n_launches - 1 : s->last;
+    if (place->first != s->first || place->last != s->last) {
+        return lg_prove_fail(p, "last launch of the life", v->name, place->last, s->last);
     }
-    return true;
+    *arena_end = s->end > *arena_end ? s->end : *arena_end;
+    return lg_prove_fact(p, "place", v->name, s->end, p->plan->arena_bytes[place->arena]);
 }
 
-static bool apart(lg_prover *p, const span *a, const span *b) {
+static bool apart(const span *a, const span *b) {
     bool in_time = a->first <= b->last && b->first <= a->last;
     bool in_space = a->begin < b->end && b->begin < a->end;
-    if (in_time && in_space) {
-        const char *name = p->plan->graph->values[b->value].name;
-        return lg_prove_fail(p, a->first, "bytes shared with a live value", name, a->end, b->begin);
-    }
-    return true;
+    return !(in_time && in_space);
 }
 
 static bool values_apart(lg_prover *p, const span *spans, uint32_t n) {
     uint64_t pairs = 0;
     for (uint32_t i = 0; i < n; i++) {
         for (uint32_t j = i + 1; j < n; j++) {
-            if (!spans[i].used || !spans[j].used ||
-                p->plan->places[i].arena != p->plan->places[j].arena) {
+            if (p->plan->places[i].arena != p->plan->places[j].arena) {
                 continue;
             }
             pairs++;
-            if (!apart(p, &spans[i], &spans[j])) {
-                return false;
+            if (!apart(&spans[i], &spans[j])) {
+                return lg_prove_fail_text(p, "bytes", p->plan->graph->values[i].name, "shared",
+                                          p->plan->graph->values[j].name);
             }
         }
     }
-    return lg_prove_fact(p, "overlap", UINT32_MAX, "pairs of values found apart", pairs, UINT64_MAX);
+    return lg_prove_fact(p, "overlap", "overlapping pairs, of those compared", 0, pairs);
 }
+
+static bool logits_written(lg_prover *p, const span *spans) {
+    const lg_graph *g = p->plan->graph;
+    if (g->logits >= g->n_values || !spans[g->logits].written) {
+        return lg_prove_fail(p, "writes", "logits", 0, 1);
+    }
+    const lg_gvalue *v = &g->values[g->logits];
+    return (v->rows == LG_ROWS_L && v->elem == LG_ELEM_F32) ||
+           lg_prove_fail_text(p, "rows", v->name, LG_ROWS_NAMES[v->rows], "L, of floats");
+}
+
+/* ---- weights */
+
+bool lg_prove_weight_bytes(lg_prover *p, uint32_t tensor, uint64_t *out) {
+    const lg_gtensor *t = &p->plan->graph->tensors[tensor];
+    const lb_layout *layout = p->plan->weights[tensor].layout;
+    const lg_qtype_row *type = lg_qtype_get(t->file->type);
+    uint64_t rows = t->n_rows;
+    if (layout != NULL && strcmp(layout->type, type->name) != 0) {
+        return lg_prove_fail_text(p, "layout", t->name, layout->type, type->name);
+    }
+    if (layout == NULL && t->file->type != LG_QTYPE_F32) {
+        return lg_prove_fail_text(p, "plain numbers", t->name, type->name, "f32");
+    }
+    if (t->n_cols == 0 || t->n_cols % type->qblock_elems != 0) {
+        return lg_prove_fail(p, "columns modulo qblock", t->name, t->n_cols % type->qblock_elems,
+                             0);
+    }
+    bool ok = (layout == NULL || lb_round_up(rows, STRIP_ROWS, &rows)) &&
+              lb_mul(t->n_cols / type->qblock_elems, type->qblock_bytes, out) &&
+              lb_mul(*out, rows, out) && lb_mul(*out, t->n_mats, out);
+    return ok || lg_prove_fail(p, "bytes", t->name, UINT64_MAX, UINT64_MAX);
+}
+
+typedef struct placed_weight {
+    uint64_t offset, end;
+    uint32_t id;
+} placed_weight;
 
 static int by_offset(const void *a, const void *b) {
-    const lg_weight *x = *(const lg_weight *const *)a;
-    const lg_weight *y = *(const lg_weight *const *)b;
-    return x->offset < y->offset ? -1 : x->offset > y->offset;
+    const placed_weight *x = a;
+    const placed_weight *y = b;
+    if (x->offset != y->offset) {
+        return x->offset < y->offset ? -1 : 1;
+    }
+    return x->id < y->id ? -1 : 1;
 }
 
-/* Weights: each as large as its tensor (or larger, in whole strips), one after the other, inside the arena. */
-static bool weights_apart(lg_prover *p) {
+static bool weight_fits(lg_prover *p, uint32_t id, bool used, placed_weight *out) {
+    const char *name = p->plan->graph->tensors[id].name;
+    const lg_weight *w = &p->plan->weights[id];
+    uint64_t bytes = 0;
+    if (!used) {
+        return lg_prove_fail(p, "launches that read the weight", name, 0, 1);
+    }
+    if (!lg_prove_weight_bytes(p, id, &bytes)) {
+        return false;
+    }
+    if (w->bytes != bytes || bytes == 0) {
+        return lg_prove_fail(p, "bytes of the weight", name, w->bytes, bytes);
+    }
+    *out = (placed_weight){.offset = w->offset, .id = id};
+    return lb_add(w->offset, bytes, &out->end) ||
+           lg_prove_fail(p, "end", name, UINT64_MAX, UINT64_MAX);
+}
+
+/* Each as large as its tensor in whole strips, one after the other, inside the arena. */
+static bool weights_apart(lg_prover *p, const bool *used) {
     const lg_plan *plan = p->plan;
     uint32_t n = plan->graph->n_tensors;
-    const lg_weight **order = lb_alloc_n(p->arena, n, sizeof *order, p->err);
+    placed_weight *order = lb_alloc_n(p->arena, n, sizeof *order, p->err);
+    uint64_t end = 0;
     if (order == NULL) {
         return false;
     }
     for (uint32_t i = 0; i < n; i++) {
-        order[i] = &plan->weights[i];
+        if (!weight_fits(p, i, used[i], &order[i])) {
+            return false;
+        }
     }
     qsort(order, n, sizeof *order, by_offset);
-    uint64_t end = 0;
     for (uint32_t i = 0; i < n; i++) {
-        const char *name = plan->graph->tensors[order[i] - plan->weights].name;
-        if (order[i]->offset < end) {
-            return lg_prove_fail(p, UINT32_MAX, "end of the weight before", name, end, order[i]->offset);
+        const char *name = plan->graph->tensors[order[i].id].name;
+        if (order[i].offset < end) {
+            return lg_prove_fail(p, "end of the weight before", name, end, order[i].offset);
         }
-        if (!lb_add(order[i]->offset, order[i]->bytes, &end)) {
-            return lg_prove_fail(p, UINT32_MAX, "end", name, UINT64_MAX, UINT64_MAX);
+        end = order[i].end;
+        if (!lg_prove_fact(p, "weight", name, end, plan->arena_bytes[LG_ARENA_WEIGHTS])) {
+            return false;
         }
     }
-    return lg_prove_fact(p, "arena", UINT32_MAX, "weights", end, plan->arena_bytes[LG_ARENA_WEIGHTS]);
+    return end == plan->arena_bytes[LG_ARENA_WEIGHTS] ||
+           lg_prove_fail(p, "bytes of arena", "weights", plan->arena_bytes[LG_ARENA_WEIGHTS], end);
 }
 
-/* The step's block on a GPU: behind everything else in the IO arena, large enough for the largest step. */
-static bool step_apart(lg_prover *p) {
+/* An arena ends where its last value does: what the plan says is what is allocated. */
+static bool arenas_exact(lg_prover *p, const uint64_t *end) {
+    for (int i = LG_ARENA_KV; i < LG_N_ARENAS; i++) {
+        if (p->plan->arena_bytes[i] != end[i]) {
+            return lg_prove_fail(p, "bytes of arena", LG_ARENA_NAMES[i], p->plan->arena_bytes[i],
+                                 end[i]);
+        }
+        if (!lg_prove_fact(p, "arena", LG_ARENA_NAMES[i], end[i], INT64_MAX)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* The step's block on a GPU: apart from the logits in the IO arena, as large as the largest step;
+ * the arena ends with it. */
+static bool step_apart(lg_prover *p, uint64_t *io_end) {
+    enum { HEAD_BYTES = 64 }; /* rt_step, 56 bytes (docs/kernels.md), and its arrays behind it */
     const lg_plan *plan = p->plan;
     const lg_limits *l = &plan->limits;
-    uint64_t words = 0;
+    uint64_t words =
+        3 * l->t_max + l->slots + l->logit_rows_max; /* limits are proved to be small */
+    uint64_t bytes = HEAD_BYTES + 4 * words;
     uint64_t end = 0;
     if (!plan->hw->gpu) {
         return true;
     }
-    for (uint32_t i = 0; i < plan->graph->n_values; i++) {
-        const lg_place *v = &plan->places[i];
-        if (v->arena == LG_ARENA_IO && v->bytes > 0 && plan->step_offset < v->offset + v->bytes) {
-            return lg_prove_fail(p, UINT32_MAX, "end before the step", plan->graph->values[i].name, v->offset + v->bytes, plan->step_offset);
-        }
+    if (plan->step_bytes != bytes || plan->step_offset % LG_ALIGN_BYTES != 0) {
+        return lg_prove_fail(p, "bytes of the place", "step", plan->step_bytes, bytes);
     }
-    if (!lb_mul(l->t_max, 3, &words) || !lb_add(words, l->slots, &words) || !lb_add(words, l->logit_rows_max, &words) ||
-        !lb_mul(words, 4, &words) || !lb_add(words, 64, &words) || plan->step_offset % LG_ALIGN_BYTES != 0) {
-        return lg_prove_fail(p, UINT32_MAX, "bytes", "step", UINT64_MAX, UINT64_MAX);
+    if (plan->step_offset < *io_end || !lb_add(plan->step_offset, bytes, &end)) {
+        return lg_prove_fail(p, "offset behind the logits", "step", plan->step_offset, *io_end);
     }
-    return lg_prove_fact(p, "place", UINT32_MAX, "step", words, plan->step_bytes) &&
-           (lb_add(plan->step_offset, plan->step_bytes, &end) || lg_prove_fail(p, UINT32_MAX, "end", "step", UINT64_MAX, UINT64_MAX)) &&
-           lg_prove_fact(p, "arena", UINT32_MAX, "step", end, plan->arena_bytes[LG_ARENA_IO]);
+    *io_end = end;
+    return lg_prove_fact(p, "place", "step", end, plan->arena_bytes[LG_ARENA_IO]);
 }
 
 bool lg_prove_memory(lg_prover *p) {
-    uint32_t n = p->plan->graph->n_values;
-    span *spans = lb_alloc_n(p->arena, n, sizeof *spans, p->err);
-    if (spans == NULL || !lifetimes(p, spans)) {
+    const lg_graph *g = p->plan->graph;
+    uint64_t end[LG_N_ARENAS] = {0};
+    span *spans = lb_alloc_n(p->arena, g->n_values, sizeof *spans, p->err);
+    bool *used = lb_alloc_n(p->arena, g->n_tensors, sizeof *used, p->err);
+    if (spans == NULL || used == NULL || !launches_in_order(p, spans, used) ||
+        !logits_written(p, spans)) {
         return false;
     }
-    for (uint32_t i = 0; i < n; i++) {
-        spans[i].value = i;
-        if (spans[i].used && !place_fits(p, i, &spans[i])) {
+    for (uint32_t i = 0; i < g->n_values; i++) {
+        if (!place_fits(p, i, &spans[i], &end[arena_of(g, i)])) {
             return false;
         }
     }
-    return values_apart(p, spans, n) && weights_apart(p) && step_apart(p);
+    return values_apart(p, spans, g->n_values) && weights_apart(p, used) &&
+           step_apart(p, &end[LG_ARENA_IO]) && arenas_exact(p, end);
 }

@@ -20,7 +20,7 @@ function M:key(name, kind, default)
     end
     return default
   end
-  local is = math.type(v) or type(v)
+  local is = math.type(v) or (type(v) == "table" and "array" or type(v))
   local ok = (kind == "int" and is == "integer") or (kind == "bool" and is == "boolean")
     or (kind == "number" and is == "float") or (kind == "string" and is == "string")
   if not ok then
