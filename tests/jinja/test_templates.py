@@ -1,0 +1,170 @@
+#!/usr/bin/env python3
+"""Chat templates, compiled to C, against jinja2: every template of tests/jinja/fixtures, and of ../shared/chat-templates
+where that is there, over every conversation of conversations.py, byte for byte.
+
+Without jinja2 the fixtures are compared with the digests in fixtures/expected.json (--bless writes them).
+"""
+import glob
+import hashlib
+import json
+import os
+import subprocess
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+BUILD = os.environ.get("LAGEN_BUILD", "build")
+WORK = os.path.join(BUILD, "tests", "jinja", "templates")
+EXPECTED = os.path.join(HERE, "fixtures", "expected.json")
+FLAGS = ("-std=c11 -O1 -Wall -Wextra -Wconversion -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Werror "
+         "-Iruntime").split()
+
+sys.path.insert(0, HERE)
+from conversations import all_conversations  # noqa: E402
+
+try:
+    from oracle import Oracle
+except ImportError:
+    Oracle = None
+
+count = 0
+failed = 0
+
+
+def report(ok, name, why=""):
+    global count, failed
+    count += 1
+    failed += not ok
+    print(("ok" if ok else "not ok") + f" {count} - {name}")
+    for line in why.splitlines():
+        print("#   " + line)
+
+
+def skip(name, why):
+    global count
+    count += 1
+    print(f"ok {count} - {name} # SKIP {why}")
+
+
+def compile_template(path, index):
+    """(object file, None) or (None, why it was refused)."""
+    c = os.path.join(WORK, "t%d.c" % index)
+    p = subprocess.run([os.path.join(BUILD, "tests/jinja/jinja_tool"), path, c], capture_output=True, text=True)
+    if p.returncode != 0:
+        return None, p.stderr.strip()
+    obj = c[:-2] + ".o"
+    stale = not os.path.exists(obj) or os.path.getmtime(obj) < max(os.path.getmtime(c), os.path.getmtime("runtime/chat/ops.h"))
+    if stale:
+        sanitize = ["-fsanitize=address,undefined"] if BUILD.endswith("san") else []
+        subprocess.run(["cc", *FLAGS, *sanitize, "-Dlagen_chat_render=render_%d" % index, "-c", c, "-o", obj], check=True)
+    return obj, None
+
+
+def link(objects):
+    """One program for all templates; `objects` is {index: object file}."""
+    table = os.path.join(WORK, "table.c")
+    with open(table, "w") as f:
+        f.write('#include "chat/render.h"\n')
+        for i in objects:
+            f.write("bool render_%d(struct rt_chat_ctx *c);\n" % i)
+        f.write("extern const rt_chat_render_fn test_templates[];\nextern const size_t n_test_templates;\n")
+        f.write("const rt_chat_render_fn test_templates[] = {\n")
+        for i in range(max(objects) + 1):
+            f.write("    %s,\n" % ("render_%d" % i if i in objects else "0"))
+        f.write("};\nconst size_t n_test_templates = %d;\n" % (max(objects) + 1))
+    program = os.path.join(WORK, "driver")
+    sanitize = ["-fsanitize=address,undefined"] if BUILD.endswith("san") else []
+    subprocess.run(["cc", *FLAGS, *sanitize, table, os.path.join(BUILD, "tests/jinja/driver.o"), *objects.values(),
+                    os.path.join(BUILD, "librt.a"), os.path.join(BUILD, "libbase.a"), "-ljansson", "-lm", "-o", program],
+                   check=True)
+    return program
+
+
+def answers(program, lines):
+    text = "".join(json.dumps(x) + "\n" for x in lines)
+    p = subprocess.run([program], input=text.encode(), capture_output=True)
+    if p.returncode != 0:
+        raise SystemExit("driver: exit status %d\n%s" % (p.returncode, p.stderr.decode()[-3000:]))
+    return [json.loads(x) for x in p.stdout.decode().split("\n")[:-1]]
+
+
+def first_difference(want, got):
+    at = next((i for i, (a, b) in enumerate(zip(want, got)) if a != b), min(len(want), len(got)))
+    return f"differs at character {at}\nwant {want[max(0, at - 60):at + 60]!r}\ngot  {got[max(0, at - 60):at + 60]!r}"
+
+
+def compare(name, conversation, want, got):
+    """Empty, or what is wrong."""
+    kind, text = want
+    if kind == "error":
+        return "" if "error" in got else f"{conversation}: jinja2 fails ({text}), C gives {got['text'][:100]!r}"
+    if "error" in got:
+        return f"{conversation}: {got['error']}"
+    return "" if got["text"] == text else f"{conversation}: " + first_difference(text, got["text"])
+
+
+def digest(kind, text):
+    return hashlib.sha256(text.encode()).hexdigest()[:16] if kind == "text" else "error"
+
+
+def run_with_oracle(paths, program, objects, conversations):
+    digests = {}
+    for index, path in enumerate(paths):
+        name = os.path.basename(path)
+        if index not in objects:
+            continue
+        oracle = Oracle(open(path, newline="", encoding="utf-8").read())
+        want = [oracle.render(v) for _, v in conversations]
+        got = answers(program, [{"template": index, "vars": v} for _, v in conversations])
+        wrong = [compare(name, c, w, g) for (c, _), w, g in zip(conversations, want, got)]
+        wrong = [w for w in wrong if w]
+        rendered = sum(kind == "text" for kind, _ in want)
+        report(not wrong, f"{name}: {rendered} of {len(want)} conversations render, byte-equal", "\n".join(wrong[:6]))
+        digests[name] = [digest(*w) for w in want]
+    return digests
+
+
+def run_with_digests(paths, program, objects, conversations):
+    expected = json.load(open(EXPECTED))
+    for index, path in enumerate(paths):
+        name = os.path.basename(path)
+        if index not in objects or name not in expected:
+            continue
+        got = answers(program, [{"template": index, "vars": v} for _, v in conversations])
+        have = [digest("error" if "error" in g else "text", g.get("text", "")) for g in got]
+        wrong = [c for (c, _), a, b in zip(conversations, expected[name], have) if a != b]
+        report(not wrong, f"{name}: equal to the stored digests", ", ".join(wrong[:6]))
+
+
+def main():
+    os.chdir(ROOT)
+    os.makedirs(WORK, exist_ok=True)
+    fixtures = sorted(glob.glob("tests/jinja/fixtures/*.jinja"))
+    shared = sorted(glob.glob("../shared/chat-templates/*.jinja"))
+    paths = fixtures + shared
+    conversations = list(all_conversations())
+    objects = {}
+    for index, path in enumerate(paths):
+        obj, why = compile_template(path, index)
+        if obj is None:
+            refused = Oracle is not None and Oracle(open(path, newline="", encoding="utf-8").read()).broken
+            report(bool(refused) and "line " in why, os.path.basename(path) + ": refused as jinja2 does", why)
+        else:
+            objects[index] = obj
+    program = link(objects)
+    if Oracle is None:
+        skip("templates against jinja2", "the Python package jinja2 is not installed")
+        run_with_digests(paths, program, objects, conversations)
+    else:
+        digests = run_with_oracle(paths, program, objects, conversations)
+        if "--bless" in sys.argv:
+            keep = {os.path.basename(p): digests[os.path.basename(p)] for p in fixtures if os.path.basename(p) in digests}
+            with open(EXPECTED, "w") as f:
+                json.dump(keep, f, indent=0)
+                f.write("\n")
+    if not shared:
+        skip("templates of ../shared/chat-templates", "the folder is not there")
+    return failed != 0
+
+
+sys.exit(main())
