@@ -140,6 +140,7 @@ static void bad_steps_change_nothing(void **state) {
     f[0].n_logits = 0;
     t[1] = FAKE_N_VOCAB;
     step_refused(f, 1, LB_BAD_VALUE, "token 259 of a vocabulary of 259");
+    t[0] = 0;
     t[1] = 0;
     step_refused(f, 1, LB_DEVICE_LOST, "token 0");
 }

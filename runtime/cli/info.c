@@ -1,0 +1,69 @@
+/* info.c -- `info`: what the program is made of and for. Loads nothing. */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "cli/cli.h"
+
+static void print_memory(const rt_model *m) {
+    uint64_t sum = 0;
+    for (int k = 0; k < RT_N_ARENAS; k++) {
+        printf("  %-10s %15" PRIu64 " bytes\n", rt_arena_name((rt_arena_kind)k),
+               m->arena_bytes[k]);
+        sum += m->arena_bytes[k];
+    }
+    printf("  %-10s %15" PRIu64 " bytes\n", "together", sum);
+}
+
+static void print_sampling(const rt_sampling *s) {
+    printf("sampling    temperature %g, top_k %d, top_p %g, min_p %g, repeat_penalty %g over %d, "
+           "frequency_penalty %g, presence_penalty %g (defaults of `run` and `chat`)\n",
+           (double)s->temperature, s->top_k, (double)s->top_p, (double)s->min_p,
+           (double)s->repeat_penalty, s->repeat_last_n, (double)s->frequency_penalty,
+           (double)s->presence_penalty);
+}
+
+static void print_text(const rt_model *m) {
+    printf("model       %s\nmade for    %s; needs", m->name, m->arch_row);
+    for (size_t i = 0; m->cpu_features != NULL && m->cpu_features[i] != NULL; i++) {
+        printf(" %s", m->cpu_features[i]);
+    }
+    printf("\nweights     %" PRIu64 " in %u matrices and vectors, %s\n", m->n_params, m->n_weights,
+           m->weights_linked ? "linked to the model file" : "packed into an image");
+    for (uint32_t i = 0; i < m->n_files; i++) {
+        printf("  %s, %" PRIu64 " bytes%s%s\n", m->files[i].name, m->files[i].n_bytes,
+               m->files[i].sha256 == NULL ? "" : ", digest ",
+               m->files[i].sha256 == NULL ? "" : m->files[i].sha256);
+    }
+    printf("layers      %u, %u wide; vocabulary %u\n", m->n_layers, m->n_embd, m->n_vocab);
+    printf("context     %u tokens in each of %u slots, KV cache in %s\n", m->ctx, m->slots,
+           m->kv_type);
+    printf("a step      up to %u rows, %u of a prompt, %u with logits\n", m->t_max, m->chunk,
+           m->logit_rows_max);
+    printf("memory\n");
+    print_memory(m);
+    printf("tokenizer   %s\nchat        %s\n", m->tokenizer == NULL ? "none" : "yes",
+           m->chat == NULL ? "no template" : "template of the model");
+    print_sampling(&m->sampling);
+}
+
+static bool run(rt_cli *c, int argc, char **argv, lb_err *err) {
+    bool json = false;
+    bool go = false;
+    const lb_opt rows[] = {
+        RT_CLI_FLAG("--json", &json, "the program's manifest"),
+    };
+    const rt_cli_line line = {.name = "info", .summary = rt_cmd_info.summary,
+                              .details = "Loads no weights.",
+                              .options = rows, .n_options = 1};
+    if (!rt_cli_parse(c, &line, argc, argv, &go, err)) {
+        return false;
+    }
+    if (go && json) {
+        printf("%s\n", c->model->info_json);
+    } else if (go) {
+        print_text(c->model);
+    }
+    return true;
+}
+
+const rt_cli_command rt_cmd_info = {"info", "show what the program is made of", run};

@@ -1,0 +1,184 @@
+/* logits.c -- `logits`: what the model makes of a text or of token ids: the most likely next tokens, or
+ * all logits as raw f32 for other programs to compare. */
+#define _POSIX_C_SOURCE 200809L
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/cli.h"
+
+enum { TOP_DEFAULT = 10 };
+
+typedef struct options {
+    rt_cli_team team;
+    rt_cli_text text;
+    const char *ids, *raw;
+    bool special, no_bos, all;
+    uint64_t top;
+} options;
+
+static bool parse(rt_cli *c, int argc, char **argv, options *o, bool *go, lb_err *err) {
+    bool top_given = false;
+    const lb_opt rows[] = {
+        RT_CLI_TEXT_ROWS(o->text),
+        RT_CLI_TEXT("--ids", NULL, &o->ids, "ID,...", "token ids instead of a text"),
+        RT_CLI_FLAG("--special", &o->special,
+                    "names of special tokens in the text stand for the tokens"),
+        RT_CLI_FLAG("--no-bos", &o->no_bos, "add no token at the beginning or end of the text"),
+        RT_CLI_FLAG("--all", &o->all, "every position; without it the last one"),
+        {"--top", NULL, LB_OPT_UINT, &o->top, 1, c->model->n_vocab, false, &top_given, "K",
+         "tokens in the table of a position (default 10)"},
+        RT_CLI_TEXT("--raw", NULL, &o->raw, "FILE",
+                    "write all logits there instead of tables: f32,\nlittle-endian, "
+                    "[positions][vocabulary]"),
+        RT_CLI_TEAM_ROWS(c, o->team),
+    };
+    const rt_cli_line line = {
+        .name = "logits", .summary = rt_cmd_logits.summary,
+        .details = "Prints the most likely next tokens with logit and probability.",
+        .options = rows, .n_options = sizeof rows / sizeof rows[0]};
+    if (!rt_cli_parse(c, &line, argc, argv, go, err)) {
+        return false;
+    }
+    if (o->raw != NULL && top_given) {
+        return lb_err_set(err, LB_USAGE, "--raw and --top exclude each other");
+    }
+    if (o->ids != NULL && (o->text.prompt != NULL || o->text.file != NULL)) {
+        return lb_err_set(err, LB_USAGE, "give --ids or a text, not both");
+    }
+    return true;
+}
+
+/* Where the logits of a position go. */
+typedef struct sink {
+    rt_cli *cli;
+    rt_sample_scratch *scratch;
+    rt_token_prob *top;
+    uint32_t n_top;
+    FILE *raw;
+    const char *raw_path;
+} sink;
+
+static bool print_top(sink *s, uint32_t pos, const float *logits, lb_err *err) {
+    const rt_model *m = s->cli->model;
+    uint32_t n = 0;
+    if (!rt_sample_top(s->scratch, logits, m->n_vocab, s->n_top, s->top, &n, err)) {
+        return lb_err_prefix(err, "position %u", pos);
+    }
+    printf("after position %u (token %u)\n", pos, s->cli->engine->seqs[0].tokens[pos]);
+    for (uint32_t i = 0; i < n; i++) {
+        size_t n_bytes = 0;
+        const char *text = m->tokenizer == NULL ? "" : rt_token_text(m->tokenizer,
+                                                                     s->top[i].token, &n_bytes);
+        printf("%8u  %12.6f  %8.4f %%  ", s->top[i].token, (double)s->top[i].logit,
+               100.0 * exp(s->top[i].log_prob));
+        rt_cli_print_quoted(text, n_bytes);
+        putchar('\n');
+    }
+    return true;
+}
+
+static bool show(void *arg, uint32_t pos, const float *logits, lb_err *err) {
+    sink *s = arg;
+    if (s->raw == NULL) {
+        return print_top(s, pos, logits, err);
+    }
+    size_t n = s->cli->model->n_vocab;
+    if (fwrite(logits, sizeof logits[0], n, s->raw) != n) {
+        return lb_err_set(err, LB_IO, "%s: %s", s->raw_path, strerror(errno));
+    }
+    return true;
+}
+
+/* Decimal ids, separated by commas. */
+static bool parse_ids(rt_cli *c, const char *list, uint32_t **ids, size_t *n, lb_err *err) {
+    *n = 0;
+    *ids = lb_alloc_n(&c->arena, strlen(list) / 2 + 1, sizeof **ids, err);
+    for (const char *p = list; *ids != NULL; p++) {
+        uint64_t x = 0;
+        const char *begin = p;
+        for (; *p >= '0' && *p <= '9' && x < c->model->n_vocab; p++) {
+            x = 10 * x + (uint64_t)(*p - '0');
+        }
+        if (p == begin || (*p != ',' && *p != '\0') || x >= c->model->n_vocab) {
+            return lb_err_set(err, LB_USAGE, "--ids: '%.20s' does not begin with a token id in 0..%u",
+                              begin, c->model->n_vocab - 1);
+        }
+        (*ids)[(*n)++] = (uint32_t)x;
+        if (*p == '\0') {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool get_tokens(rt_cli *c, const options *o, uint32_t **ids, size_t *n, lb_err *err) {
+    if (o->ids != NULL) {
+        return parse_ids(c, o->ids, ids, n, err);
+    }
+    const char *text = NULL;
+    size_t n_bytes = 0;
+    if (!rt_cli_read(c, &o->text, &text, &n_bytes, err)) {
+        return false;
+    }
+    rt_token_input in = {.text = text, .n_bytes = n_bytes, .add_special = !o->no_bos,
+                         .parse_special = o->special};
+    return rt_cli_encode(c, &in, &c->arena, ids, n, err);
+}
+
+static bool feed(rt_cli *c, const options *o, const uint32_t *ids, uint32_t n, sink *s,
+                 lb_err *err) {
+    rt_seq *seq = &c->engine->seqs[0];
+    rt_feed_opts all = {.visit = show, .visit_arg = s};
+    if (!rt_seq_feed(seq, ids, n, o->all ? &all : NULL, err)) {
+        return false;
+    }
+    return o->all || show(s, n - 1, rt_engine_logits(c->engine, 0), err);
+}
+
+static bool run_engine(rt_cli *c, const options *o, const uint32_t *ids, uint32_t n, lb_err *err) {
+    sink s = {.cli = c, .raw_path = o->raw, .n_top = (uint32_t)o->top};
+    s.top = lb_alloc_n(&c->arena, s.n_top, sizeof s.top[0], err);
+    if (s.top == NULL ||
+        !rt_sample_scratch_new(c->model->n_vocab, 1, &c->arena, &s.scratch, err) ||
+        !rt_cli_start(c, &o->team, err)) {
+        return false;
+    }
+    if (o->raw == NULL) {
+        return feed(c, o, ids, n, &s, err);
+    }
+    s.raw = fopen(o->raw, "wbe");
+    if (s.raw == NULL) {
+        return lb_err_set(err, LB_IO, "%s: %s", o->raw, strerror(errno));
+    }
+    bool ok = feed(c, o, ids, n, &s, err);
+    if (fclose(s.raw) != 0 && ok) {
+        ok = lb_err_set(err, LB_IO, "%s: %s", o->raw, strerror(errno));
+    }
+    if (!ok) {
+        remove(o->raw);
+    }
+    return ok;
+}
+
+static bool run(rt_cli *c, int argc, char **argv, lb_err *err) {
+    options o = {.top = c->model->n_vocab < TOP_DEFAULT ? c->model->n_vocab : TOP_DEFAULT};
+    bool go = false;
+    size_t n = 0;
+    uint32_t *ids = NULL;
+    bool ok = parse(c, argc, argv, &o, &go, err);
+    if (!ok || !go) {
+        return ok;
+    }
+    if (!get_tokens(c, &o, &ids, &n, err)) {
+        return false;
+    }
+    if (n == 0 || n > c->model->ctx) {
+        return lb_err_set(err, n == 0 ? LB_BAD_VALUE : LB_LIMIT,
+                          "%zu tokens; 1 to %u, the context, are possible", n, c->model->ctx);
+    }
+    return run_engine(c, &o, ids, (uint32_t)n, err);
+}
+
+const rt_cli_command rt_cmd_logits = {"logits", "show the logits after a text or token ids", run};

@@ -1,0 +1,70 @@
+/* talk.c -- see talk.h. */
+#include "cli/talk.h"
+
+#include <string.h>
+
+#include "chat/probe.h"
+
+enum { TURNS_BYTES = 256 * 1024 * 1024 };
+static const uint64_t WORK_BYTES = UINT64_C(4) << 30; /* the tokenizer's scratch is most of it */
+
+bool rt_cli_thinking(const char *text, rt_thinking *out, lb_err *err) {
+    *out = RT_THINKING_DEFAULT;
+    if (text == NULL) {
+        return true;
+    }
+    if (strcmp(text, "on") != 0 && strcmp(text, "off") != 0) {
+        return lb_err_set(err, LB_USAGE, "--thinking: '%s' is neither on nor off", text);
+    }
+    *out = text[1] == 'n' ? RT_THINKING_ON : RT_THINKING_OFF;
+    return true;
+}
+
+bool rt_cli_talk_new(const rt_cli *c, const char *system, rt_thinking thinking, rt_cli_talk *out,
+                     lb_err *err) {
+    const rt_tokenizer *tok = NULL;
+    if (!rt_cli_tokenizer(c, &tok, err)) {
+        return false;
+    }
+    if (c->model->chat == NULL) {
+        return lb_err_set(err, LB_UNSUPPORTED, "%s has no chat template; `run --raw` works",
+                          c->model->name);
+    }
+    *out = (rt_cli_talk){.cli = c, .thinking = thinking};
+    lb_arena_init(&out->turns, "conversation", TURNS_BYTES);
+    lb_arena_init(&out->work, "prompt", WORK_BYTES);
+    return rt_chat_probe(c->model->chat, &out->work, &out->caps, err) &&
+           rt_cli_talk_reset(out, system, err);
+}
+
+void rt_cli_talk_free(rt_cli_talk *t) {
+    lb_arena_reset(&t->turns);
+    lb_arena_reset(&t->work);
+}
+
+bool rt_cli_talk_reset(rt_cli_talk *t, const char *system, lb_err *err) {
+    lb_arena_reset(&t->turns);
+    rt_chat_init(&t->chat, &t->turns);
+    return system == NULL || rt_cli_talk_add(t, RT_ROLE_SYSTEM, system, strlen(system), err);
+}
+
+bool rt_cli_talk_add(rt_cli_talk *t, rt_role role, const char *text, size_t n_bytes, lb_err *err) {
+    return rt_chat_add(&t->chat, role, text, n_bytes, err);
+}
+
+void rt_cli_talk_drop(rt_cli_talk *t) {
+    t->chat.n_messages -= t->chat.n_messages > 0 ? 1 : 0;
+}
+
+bool rt_cli_talk_prompt(rt_cli_talk *t, uint32_t **ids, size_t *n, lb_err *err) {
+    const rt_chat_options o = {.add_generation_prompt = true, .thinking = t->thinking};
+    rt_rendered r;
+    lb_arena_reset(&t->work);
+    if (!rt_chat_render(t->cli->model->chat, &t->caps, &t->chat, &o, &t->work, &r, err)) {
+        return false;
+    }
+    rt_token_input in = {.text = r.text, .n_bytes = r.n_bytes, .add_special = true,
+                         .parse_special = true, .at_most_one = true, .user = r.user,
+                         .n_user = r.n_user};
+    return rt_cli_encode(t->cli, &in, &t->work, ids, n, err);
+}
