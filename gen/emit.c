@@ -29,7 +29,7 @@ bool lg_emit_add(lg_emitter *e, const char *path, const void *data, size_t n_byt
 }
 
 /* Renders one template into one file. */
-static bool render(lg_emitter *e, const char *template, const lg_value *params, const char *path, lb_err *err) {
+bool lg_emit_render(lg_emitter *e, const char *template, const lg_value *params, const char *path, lb_err *err) {
     lb_text text;
     lb_text_init(&text, e->arena);
     return lg_host_render(e->host, template, params, &text, err) && lb_text_done(&text, err) &&
@@ -53,7 +53,7 @@ static bool render_kernels(lg_emitter *e, lb_err *err) {
         const char *language = lg_hw_language(e->plan->hw);
         const char *from = lb_format(e->arena, err, "kernel/%s.%s.lua", k->family, language);
         const char *to = lb_format(e->arena, err, "src/%s.%s", k->name, language);
-        if (from == NULL || to == NULL || !render(e, from, k->op, to, err)) {
+        if (from == NULL || to == NULL || !lg_emit_render(e, from, k->op, to, err)) {
             return lb_err_prefix(err, "kernel '%s'", k->name);
         }
     }
@@ -84,12 +84,12 @@ static bool render_plain(lg_emitter *e, const lg_value *all, lb_err *err) {
         lg_build_set_string(&b, params, "file", lb_format(e->arena, err, "kernel/%s.c.lua", k->family));
         lg_build_set(&b, params, "op", with_replaced(&b, k->op, "hw", hw));
         const char *path = lb_format(e->arena, err, "src/plain/%s.c", k->name);
-        if (!lg_build_done(&b, err) || path == NULL || !render(e, "program/plain_kernel.c.lua", params, path, err)) {
+        if (!lg_build_done(&b, err) || path == NULL || !lg_emit_render(e, "program/plain_kernel.c.lua", params, path, err)) {
             return false;
         }
     }
-    return render(e, "program/plain_names.h.lua", all, "src/plain/names.h", err) &&
-           render(e, "program/plain_step.c.lua", all, "src/plain/step.c", err);
+    return lg_emit_render(e, "program/plain_names.h.lua", all, "src/plain/names.h", err) &&
+           lg_emit_render(e, "program/plain_step.c.lua", all, "src/plain/step.c", err);
 }
 
 static int by_name(const void *a, const void *b) {
@@ -248,8 +248,8 @@ static bool render_program(lg_emitter *e, const lg_proof *proof, lb_err *err) {
     lg_value *lines = lg_build_array(&b);
     lg_value *sources = lg_build_array(&b);
     if (!lg_emit_params(e->plan, e->o, e->arena, &all, err) || !lg_emit_info(e, all, &info, err) ||
-        !info_lines(e, info, &b, lines, err) || !render(e, "program/kernels.h.lua", all, "src/kernels.h", err) ||
-        !render(e, "program/step.c.lua", all, "src/step.c", err) || !render_kernels(e, err) || !render_plain(e, all, err) ||
+        !info_lines(e, info, &b, lines, err) || !lg_emit_render(e, "program/kernels.h.lua", all, "src/kernels.h", err) ||
+        !lg_emit_render(e, "program/step.c.lua", all, "src/step.c", err) || !render_kernels(e, err) || !render_plain(e, all, err) ||
         !lg_emit_text_parts(e, all, err)) {
         return false;
     }
@@ -257,7 +257,7 @@ static bool render_program(lg_emitter *e, const lg_proof *proof, lb_err *err) {
     lg_build_set(&b, model, "info_lines", lines);
     lg_build_set_bool(&b, model, "has_tokenizer", e->has_tokenizer);
     lg_build_set_bool(&b, model, "has_chat", e->has_chat);
-    if (!lg_build_done(&b, err) || !render(e, "program/model.c.lua", model, "src/model.c", err) || !copy_headers(e, err) ||
+    if (!lg_build_done(&b, err) || !lg_emit_render(e, "program/model.c.lua", model, "src/model.c", err) || !copy_headers(e, err) ||
         !copy_runtime(e, &b, sources, err)) {
         return false;
     }
@@ -265,8 +265,8 @@ static bool render_program(lg_emitter *e, const lg_proof *proof, lb_err *err) {
     lg_build_set(&b, build, "own_sources", own_sources(e, &b));
     lg_build_set(&b, build, "kernel_sources", kernel_sources(e, &b));
     lg_build_set(&b, build, "runtime_sources", sources);
-    return lg_build_done(&b, err) && render(e, "program/build.ninja.lua", build, "build.ninja", err) &&
-           render(e, "program/bundle.sh.lua", build, "bundle.sh", err) &&
+    return lg_build_done(&b, err) && lg_emit_render(e, "program/build.ninja.lua", build, "build.ninja", err) &&
+           lg_emit_render(e, "program/bundle.sh.lua", build, "bundle.sh", err) &&
            add_json(e, proof, err) && add_manifest(e, info, err);
 }
 

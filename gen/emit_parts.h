@@ -23,6 +23,9 @@ typedef struct lg_emitter {
 /* Adds a file to be written; `data` must live in the arena or longer. */
 bool lg_emit_add(lg_emitter *e, const char *path, const void *data, size_t n_bytes, lb_err *err);
 
+/* Renders one template of templates/ into one file. */
+bool lg_emit_render(lg_emitter *e, const char *template, const lg_value *params, const char *path, lb_err *err);
+
 /* emit_info.c: the tree that `info --json` prints: model, target, options, sizes, compiler. */
 bool lg_emit_info(lg_emitter *e, const lg_value *all, const lg_value **out, lb_err *err);
 
