@@ -4,8 +4,8 @@
 
 #include "chat/render.h"
 
-/* Fills *caps. Renders a dozen tiny conversations in `arena`; a template that refuses one of them
- * only lacks that ability. Fails with LB_NO_MEMORY. */
-bool rt_chat_probe(const rt_chat_template *t, lb_arena *arena, rt_chat_caps *caps, lb_err *err);
+/* Fills *caps from a dozen tiny conversations; once at start is enough. A template that refuses one
+ * of them only lacks that ability. Fails with LB_NO_MEMORY alone. */
+bool rt_chat_probe(const rt_chat_template *t, rt_chat_caps *caps, lb_err *err);
 
 #endif

@@ -127,6 +127,12 @@ bool rt_chat_render(const rt_chat_template *t, const rt_chat_caps *caps, const r
     bool on = options->thinking == RT_THINKING_ON ||
               (options->thinking == RT_THINKING_DEFAULT && caps->thinking);
     set_var(&c, vars, "enable_thinking", rt_bool(on));
+    if (options->keep_reasoning) { /* the switches that templates have for it */
+        set_var(&c, vars, "preserve_thinking", rt_bool(true));
+        set_var(&c, vars, "clear_thinking", rt_bool(false));
+        set_var(&c, vars, "truncate_history_thinking", rt_bool(false));
+        set_var(&c, vars, "drop_thinking", rt_bool(false));
+    }
     set_var(&c, vars, "date_string", date(&c, "%d %b %Y"));
     set_var(&c, vars, "datetime", date(&c, "%b %d %Y"));
     set_kwargs(&c, vars, options->kwargs);

@@ -23,6 +23,7 @@ typedef struct rt_chat_caps {
     bool parts_only;       /* content must be a list of parts */
     bool parts;            /* content may be a list of parts */
     bool object_arguments; /* arguments of tool calls must be an object, not JSON text */
+    bool null_content;     /* a message that only calls must have no content at all, not "" */
     bool thinking;         /* enable_thinking changes the prompt */
     const char *reasoning_key; /* where reasoning of earlier turns is looked for */
 } rt_chat_caps;
@@ -39,6 +40,7 @@ typedef enum rt_thinking { RT_THINKING_DEFAULT, RT_THINKING_ON, RT_THINKING_OFF 
 typedef struct rt_chat_options {
     bool add_generation_prompt;
     rt_thinking thinking;  /* default: on if the template knows it */
+    bool keep_reasoning;   /* of all earlier turns, where the template has a switch for it */
     const json_t *kwargs;  /* further variables, an object or NULL; they win over all others */
     const struct tm *now;  /* local time for strftime_now; NULL: the clock */
     uint64_t work_max;     /* steps; 0: RT_CHAT_WORK_DEFAULT */

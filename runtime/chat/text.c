@@ -28,14 +28,16 @@ bool rt_want_str(rt_chat_ctx *c, rt_val v, const char *method) {
 
 size_t rt_find_bytes(rt_chat_ctx *c, rt_val text, rt_val sub, size_t from) {
     size_t left = text.n_bytes - from;
-    if (!rt_work(c, 1 + left / 64) || sub.n_bytes > left) {
+    if (!rt_work(c, 1) || sub.n_bytes > left) {
         return SIZE_MAX;
     }
     if (sub.n_bytes == 0) {
         return from;
     }
     const char *p = memmem(text.u.s + from, left, sub.u.s, sub.n_bytes);
-    return p == NULL ? SIZE_MAX : (size_t)(p - text.u.s);
+    size_t at = p == NULL ? SIZE_MAX : (size_t)(p - text.u.s);
+    rt_work(c, (p == NULL ? left : at - from) / 64); /* what was looked at */
+    return at;
 }
 
 /* True if the character of `len` bytes at `s` is to be stripped. */

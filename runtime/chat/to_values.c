@@ -55,6 +55,9 @@ static bool only_text(const rt_message *m) {
 
 /* Content is never null: templates print it. Text parts become one text unless parts are needed. */
 static rt_val content_value(rt_chat_ctx *c, const rt_message *m, const rt_chat_caps *caps) {
+    if (caps->null_content && m->n_tool_calls > 0 && m->n_parts == 0 && m->content.n == 0) {
+        return rt_none();
+    }
     if (m->n_parts == 0) {
         return caps->parts_only && m->content.s != NULL ? single_part(c, m)
             : text_value(m->content);

@@ -2,8 +2,8 @@
  *
  * Linked with a table of templates, `const rt_chat_render_fn test_templates[]`, made by the test.
  * A line is {"template": index, and either "vars": {...} or "messages": [...], "tools": [...],
- * "options": {...}}; "work" and "memory" bound it. The answer is {"text": ..., "user": [[at, n],
- * ...]} or {"error": ..., "code": n}. The clock stands at 2026-07-26 09:05:03. */
+ * "options": {...}}, or "probe": true; "work" and "memory" bound it. The answer is {"text": ...,
+ * "user": [[at, n], ...]} or {"error": ..., "code": n}. The clock stands at 2026-07-26 09:05:03. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,10 +29,21 @@ static bool render_messages(const rt_chat_template *t, const json_t *line, rt_ch
     options->thinking = json_is_true(json_object_get(o, "thinking"))    ? RT_THINKING_ON
                         : json_is_false(json_object_get(o, "thinking")) ? RT_THINKING_OFF
                                                                         : RT_THINKING_DEFAULT;
-    return rt_chat_probe(t, arena, &caps, err) &&
+    return rt_chat_probe(t, &caps, err) &&
            rt_chat_add_json(&chat, json_object_get(line, "messages"), json_object_get(line,
                    "tools"), err) &&
            rt_chat_render(t, &caps, &chat, options, arena, out, err);
+}
+
+static json_t *probe(const rt_chat_template *t) {
+    rt_chat_caps caps;
+    lb_err err = {0};
+    if (!rt_chat_probe(t, &caps, &err)) {
+        return json_pack("{s:s}", "error", err.text);
+    }
+    return json_pack("{s:b,s:b,s:b,s:b,s:s?}", "parts", caps.parts, "parts_only", caps.parts_only,
+                     "object_arguments", caps.object_arguments, "thinking", caps.thinking,
+                     "reasoning_key", caps.reasoning_key);
 }
 
 static json_t *answer(const rt_rendered *r) {
@@ -59,6 +70,9 @@ static json_t *run(const json_t *line) {
     bool ok = which < n_test_templates;
     if (ok) {
         t.render = test_templates[which];
+        if (json_is_true(json_object_get(line, "probe"))) {
+            return probe(&t);
+        }
         const json_t *vars = json_object_get(line, "vars");
         ok = vars != NULL ? rt_chat_render_vars(&t, vars, &options, &arena, &out, &err)
                           : render_messages(&t, line, &options, &arena, &out, &err);

@@ -103,6 +103,40 @@ def compare(name, conversation, want, got):
     return "" if got["text"] == text else f"{conversation}: " + first_difference(text, got["text"])
 
 
+def private(value, text=""):
+    """The same conversation with all its texts spelled in private-use characters; roles and types stay."""
+    if isinstance(value, dict):
+        return {k: v if k in ("role", "type") else private(v) for k, v in value.items()}
+    if isinstance(value, list):
+        return [private(v) for v in value]
+    return "".join(chr(0xE000 + ord(c) % 0x1000) for c in value) if isinstance(value, str) else value
+
+
+def check_marks(paths, program, objects, conversations):
+    """No byte that the request wrote is taken for the template's, in any template: the tokenizer relies on it."""
+    names = ("two rounds", "parallel calls", "system and user", "reasoning", "text parts", "thinking True, tools True")
+    chosen = [(n, {k: private(v) if k in ("messages", "tools") else v for k, v in c.items()})
+              for n, c in conversations if n in names]
+    lines, seen = [], 0
+    for index in objects:
+        lines += [{"template": index, "vars": v, "bos": "<s>", "eos": "</s>"} for _, v in chosen]
+    wrong = []
+    for line, got in zip(lines, answers(program, lines)):
+        if "error" in got:
+            continue
+        text = got["text"].encode()
+        marked = bytearray(len(text))
+        for at, n in got["user"]:
+            marked[at:at + n] = b"\1" * n
+        secret = [i for i, b in enumerate(text) if b == 0xEE]  # U+E000 to U+EFFF
+        seen += len(secret)
+        if not all(marked[i] for i in secret):
+            wrong.append(os.path.basename(paths[line["template"]]))
+        if text and all(marked) and "fixtures" not in paths[line["template"]]:
+            wrong.append(os.path.basename(paths[line["template"]]) + " (all marked)")
+    report(not wrong and seen > 0, f"texts of the request are marked in all templates ({seen} characters)", ", ".join(wrong))
+
+
 def digest(kind, text):
     return hashlib.sha256(text.encode()).hexdigest()[:16] if kind == "text" else "error"
 
@@ -162,6 +196,7 @@ def main():
             with open(EXPECTED, "w") as f:
                 json.dump(keep, f, indent=0)
                 f.write("\n")
+    check_marks(paths, program, objects, conversations)
     if not shared:
         skip("templates of ../shared/chat-templates", "the folder is not there")
     return failed != 0
