@@ -166,22 +166,33 @@ typedef struct ${t}_sums {
     int32_t start[16][${8 * math.max(n_sums, 1)}]; /* minus offset times sum: where the dot product starts */
 } ${t}_sums;
 
-ISA_FN void ${t}_sum(${t}_sums *sums, const float *x_d, const int16_t *x_s, uint32_t n_groups,
+ISA_FN void ${t}_sum(${t}_sums *sums, const float *x_d, const int16_t *x_s, const uint32_t n_groups,
     const uint32_t n_tokens) {
-    (void)x_d, (void)x_s;
-    for (uint32_t t = 0; t < n_tokens; t++) {
-        for (uint32_t g = 0; g < n_groups; g++) {
-            const int16_t *s = x_s + (size_t)t * ${K // 16} + 2 * g;
+    (void)sums, (void)x_d, (void)x_s, (void)n_groups;
+#pragma GCC unroll 1
+    for (uint32_t t = 0; t < n_tokens; t++, x_d += ${K // 32}, x_s += ${K // 16}) {
 % if quant.has_min then
-            sums->scaled[t][g] = (float)(s[0] + s[1]) * x_d[(size_t)t * ${K // 32} + g];
-% end
-% if n_sums == 1 then
-            sums->start[t][g] = -(s[0] + s[1]) * ${quant.c_offsets[1]};
-% elseif n_sums == 2 then
-            sums->start[t][2 * g] = -s[0] * ${quant.c_offsets[1]};
-            sums->start[t][2 * g + 1] = -s[1] * ${quant.c_offsets[2]};
-% end
+        if (n_groups == 8) {
+            isa_sum8_scaled(x_s, x_d, sums->scaled[t]);
+            continue;
         }
+        for (uint32_t g = 0; g < n_groups; g++) {
+            sums->scaled[t][g] = (float)(x_s[2 * g] + x_s[2 * g + 1]) * x_d[g];
+        }
+% elseif n_sums == 1 then
+        if (n_groups == 8) {
+            isa_sum8_times(x_s, -${quant.c_offsets[1]}, sums->start[t]);
+            continue;
+        }
+        for (uint32_t g = 0; g < n_groups; g++) {
+            sums->start[t][g] = (x_s[2 * g] + x_s[2 * g + 1]) * -${quant.c_offsets[1]};
+        }
+% elseif n_sums == 2 then
+        for (uint32_t i = 0; i < 2 * n_groups; i += 2) {
+            sums->start[t][i] = x_s[i] * -${quant.c_offsets[1]};
+            sums->start[t][i + 1] = x_s[i + 1] * -${quant.c_offsets[2]};
+        }
+% end
     }
 }
 

@@ -260,6 +260,20 @@ ISA_FN void isa_zip(isa_f even, isa_f odd, isa_f *a, isa_f *b) {
     *b = _mm256_permute2f128_ps(low, high, 0x31);
 }
 
+/* Sums of 8 pairs. */
+ISA_FN __m256i isa_sum8(const int16_t *s) {
+    return _mm256_madd_epi16(_mm256_loadu_si256((const __m256i *)s), _mm256_set1_epi16(1));
+}
+
+ISA_FN void isa_sum8_scaled(const int16_t *s, const float *d, float *out) {
+    _mm256_storeu_ps(out, _mm256_mul_ps(_mm256_cvtepi32_ps(isa_sum8(s)), _mm256_loadu_ps(d)));
+}
+
+ISA_FN void isa_sum8_times(const int16_t *s, int32_t factor, int32_t *out) {
+    __m256i product = _mm256_mullo_epi32(isa_sum8(s), _mm256_set1_epi32(factor));
+    _mm256_storeu_si256((__m256i *)out, product);
+}
+
 ISA_FN void isa_prefetch(const void *p) {
     _mm_prefetch((const char *)p, _MM_HINT_T0);
 }

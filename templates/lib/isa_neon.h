@@ -245,6 +245,19 @@ ISA_FN void isa_zip(isa_f even, isa_f odd, isa_f *a, isa_f *b) {
     *b = vzip2q_f32(even, odd);
 }
 
+ISA_FN void isa_sum8_scaled(const int16_t *s, const float *d, float *out) {
+    for (int i = 0; i < 8; i += 4) {
+        float32x4_t sum = vcvtq_f32_s32(vpaddlq_s16(vld1q_s16(s + 2 * i)));
+        vst1q_f32(out + i, vmulq_f32(sum, vld1q_f32(d + i)));
+    }
+}
+
+ISA_FN void isa_sum8_times(const int16_t *s, int32_t factor, int32_t *out) {
+    for (int i = 0; i < 8; i += 4) {
+        vst1q_s32(out + i, vmulq_n_s32(vpaddlq_s16(vld1q_s16(s + 2 * i)), factor));
+    }
+}
+
 ISA_FN void isa_prefetch(const void *p) {
     __builtin_prefetch(p);
 }

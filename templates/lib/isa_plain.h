@@ -312,6 +312,19 @@ ISA_FN void isa_zip(isa_f even, isa_f odd, isa_f *a, isa_f *b) {
     }
 }
 
+/* Of 8 groups: the sums of their two halves, times d as floats, or times an integer. */
+ISA_FN void isa_sum8_scaled(const int16_t *s, const float *d, float *out) {
+    for (int g = 0; g < 8; g++) {
+        out[g] = (float)(s[2 * g] + s[2 * g + 1]) * d[g];
+    }
+}
+
+ISA_FN void isa_sum8_times(const int16_t *s, int32_t factor, int32_t *out) {
+    for (int g = 0; g < 8; g++) {
+        out[g] = (s[2 * g] + s[2 * g + 1]) * factor;
+    }
+}
+
 ISA_FN void isa_prefetch(const void *p) {
     (void)p;
 }

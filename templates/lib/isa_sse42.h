@@ -301,6 +301,25 @@ ISA_FN void isa_zip(isa_f even, isa_f odd, isa_f *a, isa_f *b) {
     *b = _mm_unpackhi_ps(even, odd);
 }
 
+/* Sums of 4 pairs. */
+ISA_FN __m128i isa_sum4(const int16_t *s) {
+    return _mm_madd_epi16(_mm_loadu_si128((const __m128i *)s), _mm_set1_epi16(1));
+}
+
+ISA_FN void isa_sum8_scaled(const int16_t *s, const float *d, float *out) {
+    for (int i = 0; i < 8; i += 4) {
+        __m128 sum = _mm_cvtepi32_ps(isa_sum4(s + 2 * i));
+        _mm_storeu_ps(out + i, _mm_mul_ps(sum, _mm_loadu_ps(d + i)));
+    }
+}
+
+ISA_FN void isa_sum8_times(const int16_t *s, int32_t factor, int32_t *out) {
+    for (int i = 0; i < 8; i += 4) {
+        __m128i product = _mm_mullo_epi32(isa_sum4(s + 2 * i), _mm_set1_epi32(factor));
+        _mm_storeu_si128((__m128i *)(out + i), product);
+    }
+}
+
 ISA_FN void isa_prefetch(const void *p) {
     _mm_prefetch((const char *)p, _MM_HINT_T0);
 }
