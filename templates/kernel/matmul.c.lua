@@ -155,7 +155,6 @@ local TOKENS = { 16, 8, 4, 2, 1 }
 %%template int_type(quant, K)
 % local t, atoms, n_sums = quant.type, descr.atoms(quant, K), #quant.c_offsets
 % local groups = quant.qblock_elems // 32
-% local per_group = exact_div(16 * quant.qblock_bytes, groups)
 ${quant.c_functions()}
 
 /* What the activations add to each group beside the codes: made once for an atom and its tokens. */
@@ -208,10 +207,6 @@ ISA_FN void ${t}_atom(const uint8_t *atom, const uint32_t nq, const int8_t *x_q,
             acc[t] = isa_set1(0.0f);
         }
         for (uint32_t g = 0; g < nq * ${groups}; g++) {
-            const uint8_t *ahead = atom + 2048 + g * ${per_group};
-            for (uint32_t i = 0; i < ${ceil_div(per_group, 64)}; i++) {
-                isa_prefetch(ahead + 64 * i);
-            }
             const ${t}_group v = ${t}_load(atom, nq, g, row);
 #pragma GCC unroll 16
             for (uint32_t t = 0; t < n_tokens; t++) {

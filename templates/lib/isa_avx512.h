@@ -292,8 +292,4 @@ ISA_FN void isa_sum8_times(const int16_t *s, int32_t factor, int32_t *out) {
     _mm256_storeu_si256((__m256i *)out, product);
 }
 
-ISA_FN void isa_prefetch(const void *p) {
-    _mm_prefetch((const char *)p, _MM_HINT_T0);
-}
-
 #endif

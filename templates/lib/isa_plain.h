@@ -325,8 +325,4 @@ ISA_FN void isa_sum8_times(const int16_t *s, int32_t factor, int32_t *out) {
     }
 }
 
-ISA_FN void isa_prefetch(const void *p) {
-    (void)p;
-}
-
 #endif

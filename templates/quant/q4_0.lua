@@ -6,8 +6,8 @@ module.kind = "int"
 module.has_min = false -- w = scale * code + min
 module.c_offsets = { "8" } -- taken from the code, for each part of a group
 module.planes = {
-  { name = "qs", src_offset = 2, n_bytes = 16, word_bytes = 4, half_scale = 0 },
   { name = "d", src_offset = 0, n_bytes = 2, word_bytes = 2, half_scale = 1 },
+  { name = "qs", src_offset = 2, n_bytes = 16, word_bytes = 4, half_scale = 0 },
 }
 
 %%template c_functions()
@@ -21,14 +21,14 @@ typedef struct q4_0_group {
 ISA_FN q4_0_group q4_0_load(const uint8_t *atom, uint32_t nq, uint32_t g, uint32_t row) {
     q4_0_group v;
     const isa_i low = isa_iset1(0x0f0f0f0f);
-    const uint8_t *qs = atom + g * 256 + row * 4;
+    const uint8_t *qs = atom + nq * 32 + g * 256 + row * 4;
 #pragma GCC unroll 4
     for (uint32_t i = 0; i < 4; i++) {
         isa_i x = isa_iload(qs + 64 * i);
         v.w[i] = isa_iand(x, low);
         v.w[i + 4] = isa_iand(isa_ishr(x, 4), low);
     }
-    v.scale = isa_load_half(atom + nq * 256 + g * 32 + row * 2);
+    v.scale = isa_load_half(atom + g * 32 + row * 2);
     return v;
 }
 
@@ -40,8 +40,8 @@ ISA_FN isa_f q4_0_dot(const q4_0_group *v, const int8_t *q, const int32_t *sum) 
 %%template c_dequant()
 /* q4_0: the 32 elements of qblock q of one row of an atom of nq qblocks. */
 ISA_FN void q4_0_dequant(const uint8_t *atom, uint32_t nq, uint32_t q, uint32_t row, float *y) {
-    const uint8_t *qs = atom + q * 256 + row * 4;
-    float d = isa_half1(atom + nq * 256 + q * 32 + row * 2);
+    const uint8_t *qs = atom + nq * 32 + q * 256 + row * 4;
+    float d = isa_half1(atom + q * 32 + row * 2);
     for (uint32_t e = 0; e < 16; e++) {
         uint32_t code = qs[e / 4 * 64 + e % 4];
         uint32_t lo = code & 15u, hi = code >> 4;

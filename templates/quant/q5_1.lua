@@ -6,10 +6,10 @@ module.kind = "int"
 module.has_min = true -- w = scale * code + min
 module.c_offsets = {} -- taken from the code, for each part of a group
 module.planes = {
-  { name = "qs", src_offset = 8, n_bytes = 16, word_bytes = 4, half_scale = 0 },
-  { name = "qh", src_offset = 4, n_bytes = 4, word_bytes = 4, half_scale = 0 },
   { name = "d", src_offset = 0, n_bytes = 2, word_bytes = 2, half_scale = 1 },
   { name = "m", src_offset = 2, n_bytes = 2, word_bytes = 2, half_scale = 1 },
+  { name = "qh", src_offset = 4, n_bytes = 4, word_bytes = 4, half_scale = 0 },
+  { name = "qs", src_offset = 8, n_bytes = 16, word_bytes = 4, half_scale = 0 },
 }
 
 %%template c_functions()
@@ -23,8 +23,8 @@ typedef struct q5_1_group {
 ISA_FN q5_1_group q5_1_load(const uint8_t *atom, uint32_t nq, uint32_t g, uint32_t row) {
     q5_1_group v;
     const isa_i low = isa_iset1(0x0f0f0f0f);
-    const uint8_t *qs = atom + g * 256 + row * 4;
-    isa_i high = isa_iload(atom + nq * 256 + g * 64 + row * 4);
+    const uint8_t *qs = atom + nq * 128 + g * 256 + row * 4;
+    isa_i high = isa_iload(atom + nq * 64 + g * 64 + row * 4);
 #pragma GCC unroll 4
     for (uint32_t i = 0; i < 4; i++) {
         isa_i x = isa_iload(qs + 64 * i);
@@ -33,8 +33,8 @@ ISA_FN q5_1_group q5_1_load(const uint8_t *atom, uint32_t nq, uint32_t g, uint32
         v.w[i] = isa_ior(v.w[i], isa_spread4(high, i, 4));
         v.w[i + 4] = isa_ior(v.w[i + 4], isa_spread4(high, i + 4, 4));
     }
-    v.scale = isa_load_half(atom + nq * 320 + g * 32 + row * 2);
-    v.min = isa_load_half(atom + nq * 352 + g * 32 + row * 2);
+    v.scale = isa_load_half(atom + g * 32 + row * 2);
+    v.min = isa_load_half(atom + nq * 32 + g * 32 + row * 2);
     return v;
 }
 
@@ -47,11 +47,11 @@ ISA_FN isa_f q5_1_dot(const q5_1_group *v, const int8_t *q, const int32_t *sum) 
 %%template c_dequant()
 /* q5_1: the 32 elements of qblock q of one row of an atom of nq qblocks. */
 ISA_FN void q5_1_dequant(const uint8_t *atom, uint32_t nq, uint32_t q, uint32_t row, float *y) {
-    const uint8_t *qs = atom + q * 256 + row * 4;
-    float d = isa_half1(atom + nq * 320 + q * 32 + row * 2);
-    float m = isa_half1(atom + nq * 352 + q * 32 + row * 2);
+    const uint8_t *qs = atom + nq * 128 + q * 256 + row * 4;
+    float d = isa_half1(atom + q * 32 + row * 2);
+    float m = isa_half1(atom + nq * 32 + q * 32 + row * 2);
     uint32_t high;
-    memcpy(&high, atom + nq * 256 + q * 64 + row * 4, sizeof high);
+    memcpy(&high, atom + nq * 64 + q * 64 + row * 4, sizeof high);
     for (uint32_t e = 0; e < 16; e++) {
         uint32_t code = qs[e / 4 * 64 + e % 4];
         uint32_t lo = (code & 15u) | ((high >> e) & 1u) << 4;

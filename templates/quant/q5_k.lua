@@ -8,11 +8,11 @@ module.kind = "int"
 module.has_min = true -- w = scale * code + min
 module.c_offsets = {} -- taken from the code, for each part of a group
 module.planes = {
-  { name = "qs", src_offset = 48, n_bytes = 128, word_bytes = 4, half_scale = 0 },
-  { name = "qh", src_offset = 16, n_bytes = 32, word_bytes = 4, half_scale = 0 },
   { name = "d", src_offset = 0, n_bytes = 2, word_bytes = 2, half_scale = 1 },
   { name = "dmin", src_offset = 2, n_bytes = 2, word_bytes = 2, half_scale = 1 },
   { name = "s", src_offset = 4, n_bytes = 12, word_bytes = 1, half_scale = 0 },
+  { name = "qh", src_offset = 16, n_bytes = 32, word_bytes = 4, half_scale = 0 },
+  { name = "qs", src_offset = 48, n_bytes = 128, word_bytes = 4, half_scale = 0 },
 }
 
 %%template c_functions()
@@ -28,9 +28,9 @@ typedef struct q5_k_group {
 ISA_FN q5_k_group q5_k_load(const uint8_t *atom, uint32_t nq, uint32_t g, uint32_t row) {
     q5_k_group v;
     const isa_i low = isa_iset1(0x0f0f0f0f);
-    const uint8_t *qs = atom + g / 2 * 512 + row * 4;
+    const uint8_t *qs = atom + 768 + g / 2 * 512 + row * 4;
     const isa_i bit = isa_iset1(0x10101010);
-    const uint8_t *qh = atom + 2048 + row * 4;
+    const uint8_t *qh = atom + 256 + row * 4;
     (void)nq;
 #pragma GCC unroll 8
     for (uint32_t i = 0; i < 8; i++) {
@@ -39,10 +39,10 @@ ISA_FN q5_k_group q5_k_load(const uint8_t *atom, uint32_t nq, uint32_t g, uint32
         v.w[i] = isa_ior(v.w[i], isa_iand(high, bit));
     }
     isa_i sc, m;
-    q5_k_pair6(atom + 2624 + row, g, &sc, &m);
-    isa_f dmin = isa_load_half(atom + 2592 + row * 2);
-    v.scale = isa_load_half(atom + 2560 + row * 2);
-    v.min = isa_sub(isa_set1(0.0f), isa_mul(dmin, isa_cvt_f(m)));
+    q5_k_pair6(atom + 64 + row, g, &sc, &m);
+    isa_f dmin = isa_load_half(atom + 32 + row * 2);
+    v.scale = isa_load_half(atom + row * 2);
+    v.min = isa_neg(isa_mul(dmin, isa_cvt_f(m)));
     v.sub = isa_cvt_f(sc);
     return v;
 }
@@ -58,14 +58,14 @@ ${pair6.c_scalar("q5_k")}
 
 /* q5_k: the 256 elements of the qblock of one row of an atom (nq = 1, q = 0). */
 ISA_FN void q5_k_dequant(const uint8_t *atom, uint32_t nq, uint32_t q, uint32_t row, float *y) {
-    const uint8_t *qs = atom + row * 4;
-    const uint8_t *qh = atom + 2048 + row * 4;
-    float d = isa_half1(atom + 2560 + row * 2);
-    float dmin = isa_half1(atom + 2592 + row * 2);
+    const uint8_t *qs = atom + 768 + row * 4;
+    const uint8_t *qh = atom + 256 + row * 4;
+    float d = isa_half1(atom + row * 2);
+    float dmin = isa_half1(atom + 32 + row * 2);
     (void)nq, (void)q;
     for (uint32_t g = 0; g < 8; g++) {
         uint32_t sc, m;
-        q5_k_pair6_1(atom + 2624 + row, g, &sc, &m);
+        q5_k_pair6_1(atom + 64 + row, g, &sc, &m);
         for (uint32_t e = 0; e < 32; e++) {
             uint32_t at = e / 4 * 64 + e % 4;
             uint32_t code = (uint32_t)qs[g / 2 * 512 + at] >> (g % 2 * 4) & 15u;

@@ -6,9 +6,9 @@ module.kind = "int"
 module.has_min = false -- w = scale * code
 module.c_offsets = { "32", "32" } -- taken from the code, for each part of a group
 module.planes = {
-  { name = "ql", src_offset = 0, n_bytes = 128, word_bytes = 4, half_scale = 0 },
-  { name = "qh", src_offset = 128, n_bytes = 64, word_bytes = 4, half_scale = 0 },
   { name = "sc", src_offset = 192, n_bytes = 16, word_bytes = 1, half_scale = 0 },
+  { name = "qh", src_offset = 128, n_bytes = 64, word_bytes = 4, half_scale = 0 },
+  { name = "ql", src_offset = 0, n_bytes = 128, word_bytes = 4, half_scale = 0 },
   { name = "d", src_offset = 208, n_bytes = 2, word_bytes = 2, half_scale = 1 },
 }
 
@@ -23,9 +23,9 @@ typedef struct q6_k_group {
 ISA_FN q6_k_group q6_k_load(const uint8_t *atom, uint32_t nq, uint32_t g, uint32_t row) {
     q6_k_group v;
     const isa_i low = isa_iset1(0x0f0f0f0f), two = isa_iset1(0x30303030);
-    const uint8_t *ql = atom + g / 4 * 1024 + g % 2 * 512 + row * 4;
-    const uint8_t *qh = atom + 2048 + g / 4 * 512 + row * 4;
-    const uint8_t *sc = atom + 3072 + g * 32 + row;
+    const uint8_t *ql = atom + 1280 + g / 4 * 1024 + g % 2 * 512 + row * 4;
+    const uint8_t *qh = atom + 256 + g / 4 * 512 + row * 4;
+    const uint8_t *sc = atom + g * 32 + row;
     (void)nq;
 #pragma GCC unroll 8
     for (uint32_t i = 0; i < 8; i++) {
@@ -50,7 +50,7 @@ ISA_FN isa_f q6_k_dot(const q6_k_group *v, const int8_t *q, const int32_t *sum) 
 %%template c_dequant()
 /* q6_k: the 256 elements of the qblock of one row of an atom (nq = 1, q = 0). */
 ISA_FN void q6_k_dequant(const uint8_t *atom, uint32_t nq, uint32_t q, uint32_t row, float *y) {
-    const uint8_t *ql = atom + row * 4, *qh = atom + 2048 + row * 4, *sc = atom + 3072 + row;
+    const uint8_t *ql = atom + 1280 + row * 4, *qh = atom + 256 + row * 4, *sc = atom + row;
     float d = isa_half1(atom + 3328 + row * 2);
     (void)nq, (void)q;
     for (uint32_t e = 0; e < 256; e++) {

@@ -6,8 +6,8 @@ module.kind = "int"
 module.has_min = false -- w = scale * code + min
 module.c_offsets = { "ISA_S8_BIAS" } -- taken from the code, for each part of a group
 module.planes = {
-  { name = "qs", src_offset = 2, n_bytes = 32, word_bytes = 4, half_scale = 0 },
   { name = "d", src_offset = 0, n_bytes = 2, word_bytes = 2, half_scale = 1 },
+  { name = "qs", src_offset = 2, n_bytes = 32, word_bytes = 4, half_scale = 0 },
 }
 
 %%template c_functions()
@@ -20,12 +20,12 @@ typedef struct q8_0_group {
 
 ISA_FN q8_0_group q8_0_load(const uint8_t *atom, uint32_t nq, uint32_t g, uint32_t row) {
     q8_0_group v;
-    const uint8_t *qs = atom + g * 512 + row * 4;
+    const uint8_t *qs = atom + nq * 32 + g * 512 + row * 4;
 #pragma GCC unroll 8
     for (uint32_t i = 0; i < 8; i++) {
         v.w[i] = isa_s8_prep(isa_iload(qs + 64 * i));
     }
-    v.scale = isa_load_half(atom + nq * 512 + g * 32 + row * 2);
+    v.scale = isa_load_half(atom + g * 32 + row * 2);
     return v;
 }
 
@@ -37,8 +37,8 @@ ISA_FN isa_f q8_0_dot(const q8_0_group *v, const int8_t *q, const int32_t *sum) 
 %%template c_dequant()
 /* q8_0: the 32 elements of qblock q of one row of an atom of nq qblocks. */
 ISA_FN void q8_0_dequant(const uint8_t *atom, uint32_t nq, uint32_t q, uint32_t row, float *y) {
-    const uint8_t *qs = atom + q * 512 + row * 4;
-    float d = isa_half1(atom + nq * 512 + q * 32 + row * 2);
+    const uint8_t *qs = atom + nq * 32 + q * 512 + row * 4;
+    float d = isa_half1(atom + q * 32 + row * 2);
     for (uint32_t e = 0; e < 32; e++) {
         y[e] = d * (float)(int8_t)qs[e / 4 * 64 + e % 4];
     }
