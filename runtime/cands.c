@@ -73,9 +73,9 @@ static bool any_above(const float *l, float t) {
     return any != 0;
 }
 
-/* Keeps at least m candidates in a buffer of 2 m, cut back to m whenever it is full; the worst of them
- * is what a logit has to beat. Equal logits that come later have higher ids: they lose. Linear in
- * n_vocab for every input, whatever its order. */
+/* Keeps at least m candidates in a buffer of 2 m, cut back to m whenever it is full; the worst of
+ * them is what a logit has to beat. Equal logits that come later have higher ids: they lose.
+ * Linear in n_vocab for every input, whatever its order. */
 static uint32_t select_top(rt_cands *c, uint32_t m) {
     uint64_t *buf = c->key;
     uint32_t cap = m > c->n_vocab / 2 ? c->n_vocab : 2 * m;

@@ -1,8 +1,8 @@
 /* cands.h -- the candidates of one draw, and the few operations on them that cost time.
  *
  * A candidate is one integer: the bits of its logit, mapped so that larger logits give smaller
- * integers, above its id. So the order of docs/sampling.md is the order of integers. The set is either
- * all tokens of `l` above -inf ("open", never sorted as a whole unless asked) or the list
+ * integers, above its id. So the order of docs/sampling.md is the order of integers. The set is
+ * either all tokens of `l` above -inf ("open", never sorted as a whole unless asked) or the list
  * key[0..n), sorted. Only prefixes of the order are ever needed: rt_cands_prefix selects them. */
 #ifndef RT_CANDS_H
 #define RT_CANDS_H
@@ -44,8 +44,8 @@ static inline float rt_cand_logit(uint64_t key) {
 /* Ascending; n <= the size of `tmp`. */
 void rt_cands_sort(uint64_t *key, uint32_t n, uint64_t *tmp);
 
-/* Makes key[0..result) the first min(m, size of the set) candidates, in order. An open set stays open:
- * rt_cands_close makes it those. */
+/* Makes key[0..result) the first min(m, size of the set) candidates, in order. An open set stays
+ * open: rt_cands_close makes it those. */
 uint32_t rt_cands_prefix(rt_cands *c, uint32_t m);
 void rt_cands_close(rt_cands *c, uint32_t n);
 

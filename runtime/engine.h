@@ -47,7 +47,8 @@ bool rt_engine_start(const rt_model *model, const rt_engine_opts *opts, rt_engin
                      lb_err *err);
 void rt_engine_stop(rt_engine *e); /* NULL is allowed */
 
-/* The next tokens of one sequence in a step, and for how many of the last ones logits are wanted. */
+/* The next tokens of one sequence in a step, and for how many of the last ones logits are wanted.
+ */
 typedef struct rt_feed {
     rt_seq *seq;
     const uint32_t *tokens;

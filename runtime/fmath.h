@@ -1,19 +1,20 @@
 /* fmath.h -- exp and log for sampling, the same on every machine.
  *
- * Doubles, additions, multiplications and one division only, each rounded once, never contracted: libm
- * differs between versions and CPUs, a device has its own, and a different last bit could pick a
- * different token. Relative error below 1e-14. */
+ * Doubles, additions, multiplications and one division only, each rounded once, never contracted:
+ * libm differs between versions and CPUs, a device has its own, and a different last bit could
+ * pick a different token. Relative error below 1e-14. */
 #ifndef RT_FMATH_H
 #define RT_FMATH_H
 
 #include <stdint.h>
 #include <string.h>
 
-/* e^x for x <= 0 (above 0 only as far as 1); 0 below -708. NaN gives 0. Reduction by ln 2 in two parts (fdlibm's
- * constants: k * LN2_HIGH is exact), then the Taylor series to r^11, |r| <= ln 2 / 2. */
+/* e^x for x <= 0 (above 0 only as far as 1); 0 below -708. NaN gives 0. Reduction by ln 2 in two
+ * parts (fdlibm's constants: k * LN2_HIGH is exact), then the Taylor series to r^11, |r| <= ln 2
+ * / 2. */
 static inline double rt_exp(double x) {
     double y = x > -708.0 ? x : -708.0;
-    double shifted = y * 1.44269504088896338700 + 0x1.8p52; /* rounds to an integer in the low bits */
+    double shifted = y * 1.44269504088896338700 + 0x1.8p52; /* rounds to an integer */
     double k = shifted - 0x1.8p52;
     double r = (y - k * 6.93147180369123816490e-01) - k * 1.90821492927058770002e-10;
     double p = 1.0 / 39916800.0;
@@ -36,8 +37,8 @@ static inline double rt_exp(double x) {
     return x > -708.0 ? p * scale : 0.0;
 }
 
-/* ln x for a normal x > 0: x = m 2^e with m in [sqrt(1/2), sqrt(2)), then 2 artanh((m - 1) / (m + 1)) as a
- * series to s^23, |s| <= 0.172. */
+/* ln x for a normal x > 0: x = m 2^e with m in [sqrt(1/2), sqrt(2)), then 2 artanh((m - 1) / (m +
+ * 1)) as a series to s^23, |s| <= 0.172. */
 static inline double rt_log(double x) {
     uint64_t bits;
     memcpy(&bits, &x, sizeof bits);

@@ -9,9 +9,9 @@
 
 #if defined(__aarch64__)
 
-/* Bits of AT_HWCAP and AT_HWCAP2: Linux, arch/arm64/include/uapi/asm/hwcap.h; the names are those of
- * /proc/cpuinfo. Read from the auxiliary vector because an emulator answers there for the CPU that it
- * emulates. */
+/* Bits of AT_HWCAP and AT_HWCAP2: Linux, arch/arm64/include/uapi/asm/hwcap.h; the names are those
+ * of /proc/cpuinfo. Read from the auxiliary vector because an emulator answers there for the CPU
+ * that it emulates. */
 static const struct hwcap {
     const char *name;
     unsigned type;

@@ -1,8 +1,8 @@
 /* identity.h -- is this the machine that the program was made for?
  *
  * Asked once, before any memory is taken. x86: the feature names that the kernel lists in
- * /proc/cpuinfo (so what the kernel has switched off counts as absent). aarch64: the same names from
- * the auxiliary vector. */
+ * /proc/cpuinfo (so what the kernel has switched off counts as absent). aarch64: the same names
+ * from the auxiliary vector. */
 #ifndef RT_IDENTITY_H
 #define RT_IDENTITY_H
 
@@ -18,10 +18,12 @@ enum { RT_CPU_FLAGS_BYTES = 8192 };
  * not tell, LB_LIMIT if the list is longer than `size`. */
 bool rt_cpu_flags(char *out, size_t size, lb_err *err);
 
-/* Compares the names that `model` needs with `flags`. Fails with LB_WRONG_BOX naming every missing one. */
+/* Compares the names that `model` needs with `flags`. Fails with LB_WRONG_BOX naming every
+ * missing one. */
 bool rt_identity_compare(const rt_model *model, const char *flags, lb_err *err);
 
-/* Both of the above, and the version of the model ABI (LB_DAMAGED: the files do not fit together). */
+/* Both of the above, and the version of the model ABI (LB_DAMAGED: the files do not fit
+ * together). */
 bool rt_identity_check(const rt_model *model, lb_err *err);
 
 #endif

@@ -1,9 +1,10 @@
 /* load.h -- fills the weights arena, on all threads, and checks what it read.
  *
- * Packed: the image file is the arena byte for byte. Pieces of 16 MiB are read and hashed by whichever
- * thread is free, and the digest of all of them (runtime/base/digest.h: a tree over plain SHA-256, so
- * that checking does not wait for one thread) must be the one in the emitted code. Linked: rows come
- * from the model's own files, whose sizes are checked, through lb_image_pack. */
+ * Packed: the image file is the arena byte for byte. Pieces of 16 MiB are read and hashed by
+ * whichever thread is free, and the digest of all of them (runtime/base/digest.h: a tree over
+ * plain SHA-256, so that checking does not wait for one thread) must be the one in the emitted
+ * code. Linked: rows come from the model's own files, whose sizes are checked, through
+ * lb_image_pack. */
 #ifndef RT_LOAD_H
 #define RT_LOAD_H
 
@@ -25,10 +26,10 @@ typedef struct rt_load_opts {
     void *progress_arg;
 } rt_load_opts;
 
-/* Fills mem->arenas[RT_ARENA_WEIGHTS] as model->weights_linked says. Fails with LB_DAMAGED for a file
- * that is missing, of another size, unreadable or of another digest (exit status 3); LB_BAD_VALUE for
- * an infinite scale in a model file; LB_BAD_SHAPE where the emitted tables contradict each other. The
- * arena's content is then undefined. */
+/* Fills mem->arenas[RT_ARENA_WEIGHTS] as model->weights_linked says. Fails with LB_DAMAGED for a
+ * file that is missing, of another size, unreadable or of another digest (exit status 3);
+ * LB_BAD_VALUE for an infinite scale in a model file; LB_BAD_SHAPE where the emitted tables
+ * contradict each other. The arena's content is then undefined. */
 bool rt_weights_load(const rt_model *model, const rt_load_opts *opts, rt_pool *pool,
                      rt_memory *mem, lb_err *err);
 

@@ -170,7 +170,8 @@ typedef struct touch_job {
     _Atomic int why; /* errno of a refusal */
 } touch_job;
 
-/* MADV_POPULATE_WRITE reports a refusal where a plain store would be killed; older kernels lack it. */
+/* MADV_POPULATE_WRITE reports a refusal where a plain store would be killed; older kernels lack
+ * it. */
 static void touch_piece(touch_job *j, uint8_t *at, uint64_t n) {
     if (madvise(at, n, MADV_POPULATE_WRITE) == 0) {
         return;

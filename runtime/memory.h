@@ -1,5 +1,5 @@
-/* memory.h -- the program's arenas: their sizes are known before it exists, they are mapped once, at
- * start, and every page is there before the first request. Nothing grows later. */
+/* memory.h -- the program's arenas: their sizes are known before it exists, they are mapped once,
+ * at start, and every page is there before the first request. Nothing grows later. */
 #ifndef RT_MEMORY_H
 #define RT_MEMORY_H
 
@@ -17,9 +17,9 @@ typedef struct rt_memory {
     const rt_device_ops *device; /* of a GPU program */
 } rt_memory;
 
-/* Maps all arenas of `model` and asks for huge pages. Fails with LB_RESOURCES, naming need and limit,
- * if their sum passes what the machine can give now (MemAvailable; the control group's limit) or a
- * mapping is refused. Release with rt_memory_unmap, which allows a zeroed rt_memory. */
+/* Maps all arenas of `model` and asks for huge pages. Fails with LB_RESOURCES, naming need and
+ * limit, if their sum passes what the machine can give now (MemAvailable; the control group's
+ * limit) or a mapping is refused. Release with rt_memory_unmap, which allows a zeroed rt_memory. */
 bool rt_memory_map(const rt_model *model, rt_memory *out, lb_err *err);
 
 /* The same for a GPU program on the device that `wanted` names (index, UUID or PCI address; NULL: the only one that fits).

@@ -1,11 +1,12 @@
 /* pool.h -- a fixed team of threads that runs one function together.
  *
- * rt_pool_run lets every worker (the caller is worker 0) run `fn`; inside, rt_pool_barrier waits for
- * all of them. Workers spin briefly, then sleep, so an idle program uses no CPU, and a team with more
- * threads than free cores still advances. No memory is allocated after rt_pool_start.
+ * rt_pool_run lets every worker (the caller is worker 0) run `fn`; inside, rt_pool_barrier waits
+ * for all of them. Workers spin briefly, then sleep, so an idle program uses no CPU, and a team
+ * with more threads than free cores still advances. No memory is allocated after rt_pool_start.
  *
- * A grid of ctas is split either by rt_share (contiguous, fixed) or by rt_pool_take (whoever is free
- * takes the next piece). Kernels give the same bytes for every split, so neither changes a result. */
+ * A grid of ctas is split either by rt_share (contiguous, fixed) or by rt_pool_take (whoever is
+ * free takes the next piece). Kernels give the same bytes for every split, so neither changes a
+ * result. */
 #ifndef RT_POOL_H
 #define RT_POOL_H
 
@@ -35,9 +36,10 @@ void rt_pool_run(rt_pool *pool, rt_pool_fn fn, void *arg);
 /* Called by every worker inside fn. Everything written before it is visible after it. */
 void rt_pool_barrier(rt_pool *pool, uint32_t worker);
 
-/* The next piece [*begin, *end) of a grid of n_ctas, at most `grain` long (>= 1); false when nothing
- * is left. `ticket` < RT_POOL_TICKETS names the grid among those between two barriers; all workers
- * name the same grids. Tickets start again at every barrier and at every rt_pool_run. */
+/* The next piece [*begin, *end) of a grid of n_ctas, at most `grain` long (>= 1); false when
+ * nothing is left. `ticket` < RT_POOL_TICKETS names the grid among those between two barriers;
+ * all workers name the same grids. Tickets start again at every barrier and at every rt_pool_run.
+ */
 bool rt_pool_take(rt_pool *pool, uint32_t ticket, uint32_t n_ctas, uint32_t grain, uint32_t *begin,
                   uint32_t *end);
 

@@ -10,7 +10,7 @@
 enum {
     LANES = 16,
     SIGMA_LANES = 256,
-    WALK_FIRST = 256, /* candidates sorted first when a walk has no known end; then 8 times as many */
+    WALK_FIRST = 256, /* candidates sorted first when a walk has no known end; then 8 times */
     WALK_MORE = 8
 };
 
@@ -88,8 +88,8 @@ static uint32_t since_breaker(const rt_sample_params *p, const uint32_t *c, uint
     return least;
 }
 
-/* match[j] = length of the longest common suffix of c[0..n) and c[0..n-j), j >= 1: the Z function of
- * the reversed sequence, in linear time. */
+/* match[j] = length of the longest common suffix of c[0..n) and c[0..n-j), j >= 1: the Z function
+ * of the reversed sequence, in linear time. */
 static void suffix_matches(const uint32_t *c, uint32_t n, uint32_t *match) {
     uint32_t left = 0;
     uint32_t right = 0; /* [left, right) is the match that reaches furthest */

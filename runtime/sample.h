@@ -1,7 +1,8 @@
 /* sample.h -- chooses the next token from logits, exactly as docs/sampling.md says.
  *
- * A sampler is the parameters and the generator of one sequence. The scratch holds arrays over the
- * vocabulary; one serves any number of samplers, one call at a time. Nothing is allocated after it. */
+ * A sampler is the parameters and the generator of one sequence. The scratch holds arrays over
+ * the vocabulary; one serves any number of samplers, one call at a time. Nothing is allocated
+ * after it. */
 #ifndef RT_SAMPLE_H
 #define RT_SAMPLE_H
 
@@ -59,8 +60,8 @@ void rt_sample_defaults(const rt_sampling *defaults, rt_sample_params *out);
 bool rt_sample_scratch_new(uint32_t n_vocab, uint32_t history_max, lb_arena *arena,
                            rt_sample_scratch **out, lb_err *err);
 
-/* Checks the parameters (LB_BAD_VALUE names the one that is out of range, and its limits; nothing is
- * clamped) and seeds the generator. */
+/* Checks the parameters (LB_BAD_VALUE names the one that is out of range, and its limits; nothing
+ * is clamped) and seeds the generator. */
 bool rt_sampler_start(rt_sampler *s, const rt_sample_params *params, uint32_t n_vocab, lb_err *err);
 
 /* Chooses a token. `logits` is [n_vocab], unchanged; `history` the n_history tokens so far, all of

@@ -1,7 +1,8 @@
-/* session.h -- one sequence over time: a prompt goes in by chunks, an answer comes out token by token.
+/* session.h -- one sequence over time: a prompt goes in by chunks, an answer comes out token by
+ * token.
  *
- * A generation (rt_gen) makes no step itself, so that a scheduler can put the tokens of several into
- * one; rt_generate is the loop for a single one. */
+ * A generation (rt_gen) makes no step itself, so that a scheduler can put the tokens of several
+ * into one; rt_generate is the loop for a single one. */
 #ifndef RT_SESSION_H
 #define RT_SESSION_H
 
@@ -25,13 +26,14 @@ typedef struct rt_feed_opts {
     void *progress_arg;
 } rt_feed_opts;
 
-/* Appends n >= 1 tokens in steps of at most engine->chunk rows. `o` may be NULL. All must fit before any
- * is fed: LB_LIMIT, naming how many there are and the context. LB_CANCELLED when interrupted: the
- * sequence then holds what was fed. Otherwise fails as rt_engine_step. */
+/* Appends n >= 1 tokens in steps of at most engine->chunk rows. `o` may be NULL. All must fit
+ * before any is fed: LB_LIMIT, naming how many there are and the context. LB_CANCELLED when
+ * interrupted: the sequence then holds what was fed. Otherwise fails as rt_engine_step. */
 bool rt_seq_feed(rt_seq *s, const uint32_t *tokens, uint32_t n, const rt_feed_opts *o, lb_err *err);
 
-/* Makes the sequence hold exactly these tokens, the last one just fed: keeps the common beginning, cuts
- * the rest and feeds what is new. *n_kept (may be NULL) tells how much was there. */
+/* Makes the sequence hold exactly these tokens, the last one just fed: keeps the common
+ * beginning, cuts the rest and feeds what is new. *n_kept (may be NULL) tells how much was there.
+ */
 bool rt_seq_prompt(rt_seq *s, const uint32_t *tokens, uint32_t n, const rt_feed_opts *o,
                    uint32_t *n_kept, lb_err *err);
 
@@ -69,8 +71,8 @@ typedef struct rt_gen {
 /* The stream must be made for pushes of rt_detok_max_bytes. `strip_space`: see rt_detok_init. */
 void rt_gen_start(rt_gen *g, rt_seq *seq, const rt_gen_opts *o);
 
-/* Chooses the next token from `logits`, emits text, sets g->stop; unless it stops, g->token is to be fed
- * next. Fails as rt_sampler_pick. */
+/* Chooses the next token from `logits`, emits text, sets g->stop; unless it stops, g->token is to
+ * be fed next. Fails as rt_sampler_pick. */
 bool rt_gen_next(rt_gen *g, const float *logits, lb_err *err);
 
 /* Ends a generation for a reason from outside; emits what was held back. */

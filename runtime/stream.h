@@ -1,5 +1,6 @@
-/* stream.h -- text of a generation as it becomes certain: stop strings are cut out, and what may be the
- * beginning of one is held back until it is known not to be. Bytes in, bytes out, in order. */
+/* stream.h -- text of a generation as it becomes certain: stop strings are cut out, and what may
+ * be the beginning of one is held back until it is known not to be. Bytes in, bytes out, in
+ * order. */
 #ifndef RT_STREAM_H
 #define RT_STREAM_H
 
@@ -22,12 +23,13 @@ typedef struct rt_stream {
     size_t n_stops;
 } rt_stream;
 
-/* Room for pushes of up to push_max_bytes and stop strings of up to stop_max_bytes. LB_NO_MEMORY. */
+/* Room for pushes of up to push_max_bytes and stop strings of up to stop_max_bytes. LB_NO_MEMORY.
+ */
 bool rt_stream_new(rt_stream *s, size_t push_max_bytes, size_t stop_max_bytes, lb_arena *arena,
                    lb_err *err);
 
-/* Begins a text. `stops` are borrowed. LB_BAD_VALUE for an empty one, LB_LIMIT for one that is longer
- * than the room. */
+/* Begins a text. `stops` are borrowed. LB_BAD_VALUE for an empty one, LB_LIMIT for one that is
+ * longer than the room. */
 bool rt_stream_start(rt_stream *s, const rt_stop_string *stops, size_t n_stops, lb_err *err);
 
 /* Where the next n_bytes <= push_max_bytes are to be written; then rt_stream_push says how many. */

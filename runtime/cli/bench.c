@@ -1,7 +1,7 @@
-/* bench.c -- `bench`: how fast prompts are read (pp) and tokens generated (tg), at depths of context. The
- * tests are those of llama-bench: pp N feeds N tokens at once, tg N feeds N tokens one by one, each
- * step with logits and without sampling; at depth D the context already holds D tokens, which are not
- * timed. One run of each test before the first that counts. */
+/* bench.c -- `bench`: how fast prompts are read (pp) and tokens generated (tg), at depths of
+ * context. The tests are those of llama-bench: pp N feeds N tokens at once, tg N feeds N tokens
+ * one by one, each step with logits and without sampling; at depth D the context already holds D
+ * tokens, which are not timed. One run of each test before the first that counts. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>

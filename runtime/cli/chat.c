@@ -47,7 +47,8 @@ static bool parse(rt_cli *c, int argc, char **argv, options *o, bool *go, lb_err
     };
     const rt_cli_line line = {
         .name = "chat", .summary = rt_cmd_chat.summary,
-        .details = "Reads lines, answers each. In a conversation /help lists what else can be typed.",
+        .details = "Reads lines and answers each. /help in a conversation lists what else can be\n"
+                   "typed.",
         .options = rows, .n_options = sizeof rows / sizeof rows[0]};
     return rt_cli_parse(c, &line, argc, argv, go, err) &&
            (!*go || rt_cli_thinking(o->thinking, &o->think, err));

@@ -1,8 +1,8 @@
 /* cli.h -- what the commands of an emitted `-cli` program share.
  *
- * Results go to stdout, everything else to stderr; progress only to a terminal. The environment is not
- * read (the line editor of `chat` looks at TERM). Exit statuses: 0 done; 1 refused; 2 usage; 3 damaged; 4 wrong machine; 5 out of planned
- * resources (runtime/base/err.h). */
+ * Results go to stdout, everything else to stderr; progress only to a terminal. The environment
+ * is not read (the line editor of `chat` looks at TERM). Exit statuses: 0 done; 1 refused; 2
+ * usage; 3 damaged; 4 wrong machine; 5 out of planned resources (runtime/base/err.h). */
 #ifndef RT_CLI_CLI_H
 #define RT_CLI_CLI_H
 
@@ -26,7 +26,8 @@ typedef struct rt_cli {
 typedef struct rt_cli_command {
     const char *name;
     const char *summary; /* one line, for the list of commands */
-    /* argv[0..argc) stands after the command's name; fails with LB_USAGE before anything is loaded. */
+    /* argv[0..argc) stands after the command's name; fails with LB_USAGE before anything is
+     * loaded. */
     bool (*run)(rt_cli *c, int argc, char **argv, lb_err *err);
 } rt_cli_command;
 
@@ -39,8 +40,8 @@ extern const rt_cli_command rt_cmd_run, rt_cmd_chat, rt_cmd_tokenize, rt_cmd_log
 
 /* ---- common.c ---- */
 
-/* One command line: its table, parsed into what the rows point to. `name` is the command's; with --help
- * the text is printed and *go is false. */
+/* One command line: its table, parsed into what the rows point to. `name` is the command's; with
+ * --help the text is printed and *go is false. */
 typedef struct rt_cli_line {
     const char *name, *summary, *details;
     const lb_opt *options;

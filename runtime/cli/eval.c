@@ -1,10 +1,11 @@
 /* eval.c -- `eval`: perplexity of a text.
  *
- * The text becomes tokens as a prompt does (with BOS where the model wants one) and is cut into windows
- * of --ctx tokens, one after the other, without overlap; what is left over is not used. A window
- * begins with an empty context; where the model wants a BOS it takes the place of the window's first
- * token. Tokens at places ctx/2 + 1 .. ctx - 1 are scored, each with at least ctx/2 tokens before it.
- * (The windows of llama.cpp's perplexity tool, so that numbers can be compared.) */
+ * The text becomes tokens as a prompt does (with BOS where the model wants one) and is cut into
+ * windows of --ctx tokens, one after the other, without overlap; what is left over is not used. A
+ * window begins with an empty context; where the model wants a BOS it takes the place of the
+ * window's first token. Tokens at places ctx/2 + 1 .. ctx - 1 are scored, each with at least
+ * ctx/2 tokens before it. (The windows of llama.cpp's perplexity tool, so that numbers can be
+ * compared.) */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -34,11 +35,11 @@ static bool parse(rt_cli *c, int argc, char **argv, options *o, bool *go, lb_err
     const lb_positional file = {"FILE", &o->file, true, "the text; - is standard input"};
     const rt_cli_line line = {
         .name = "eval", .summary = rt_cmd_eval.summary,
-        .details = "Cuts the text into windows of N tokens without overlap, what is left over is not\n"
-                   "used, and scores the second half of each. Where the model wants a BOS token, it\n"
-                   "takes the place of a window's first token. (The windows of llama.cpp's\n"
-                   "perplexity tool.) Prints the mean negative log-likelihood of a token, in nats,\n"
-                   "and the perplexity, each with its standard error.",
+        .details = "Cuts the text into windows of N tokens without overlap, what is left over is\n"
+                   "not used, and scores the second half of each. Where the model wants a BOS\n"
+                   "token, it takes the place of a window's first token. (The windows of\n"
+                   "llama.cpp's perplexity tool.) Prints the mean negative log-likelihood of a\n"
+                   "token, in nats, and the perplexity, each with its standard error.",
         .options = rows, .n_options = sizeof rows / sizeof rows[0],
         .positionals = &file, .n_positionals = 1};
     return rt_cli_parse(c, &line, argc, argv, go, err);

@@ -42,8 +42,8 @@ static int read_byte(const rt_cli_input *in, char *out) {
     }
 }
 
-/* libedit's own reader goes on after an interrupt; this one does not. Bytes that are no UTF-8 come out
- * as U+FFFD. */
+/* libedit's own reader goes on after an interrupt; this one does not. Bytes that are no UTF-8
+ * come out as U+FFFD. */
 static int read_character(EditLine *el, wchar_t *out) {
     rt_cli_input *in = NULL;
     char bytes[4];

@@ -1,5 +1,5 @@
-/* logits.c -- `logits`: what the model makes of a text or of token ids: the most likely next tokens, or
- * all logits as raw f32 for other programs to compare. */
+/* logits.c -- `logits`: what the model makes of a text or of token ids: the most likely next
+ * tokens, or all logits as raw f32 for other programs to compare. */
 #define _POSIX_C_SOURCE 200809L
 #include <errno.h>
 #include <math.h>
@@ -102,8 +102,8 @@ static bool parse_ids(rt_cli *c, const char *list, uint32_t **ids, size_t *n, lb
             x = 10 * x + (uint64_t)(*p - '0');
         }
         if (p == begin || (*p != ',' && *p != '\0') || x >= c->model->n_vocab) {
-            return lb_err_set(err, LB_USAGE, "--ids: '%.20s' does not begin with a token id in 0..%u",
-                              begin, c->model->n_vocab - 1);
+            return lb_err_set(err, LB_USAGE,
+                              "--ids: '%.20s' does not begin with a token id in 0..%u", begin, c->model->n_vocab - 1);
         }
         (*ids)[(*n)++] = (uint32_t)x;
         if (*p == '\0') {

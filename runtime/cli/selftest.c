@@ -1,5 +1,5 @@
-/* selftest.c -- `selftest`: files against their digests; the kernels against their plain-C twins, logits
- * and caches equal to the bit; and the same tokens read at once and one by one. */
+/* selftest.c -- `selftest`: files against their digests; the kernels against their plain-C twins,
+ * logits and caches equal to the bit; and the same tokens read at once and one by one. */
 #include <stdio.h>
 #include <string.h>
 

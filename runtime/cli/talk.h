@@ -1,5 +1,5 @@
-/* talk.h -- a conversation through the model's chat template: turns in, prompt tokens out. What users
- * and the model wrote never becomes a control token. */
+/* talk.h -- a conversation through the model's chat template: turns in, prompt tokens out. What
+ * users and the model wrote never becomes a control token. */
 #ifndef RT_CLI_TALK_H
 #define RT_CLI_TALK_H
 
@@ -22,8 +22,8 @@ typedef struct rt_cli_talk {
                 "let the model think before it answers (default: the\ntemplate's way)")
 bool rt_cli_thinking(const char *text, rt_thinking *out, lb_err *err);
 
-/* LB_UNSUPPORTED if the model has no chat template or no tokenizer. `system` may be NULL. Release with
- * rt_cli_talk_free, which allows a zeroed one. */
+/* LB_UNSUPPORTED if the model has no chat template or no tokenizer. `system` may be NULL. Release
+ * with rt_cli_talk_free, which allows a zeroed one. */
 bool rt_cli_talk_new(const rt_cli *c, const char *system, rt_thinking thinking, rt_cli_talk *out,
                      lb_err *err);
 void rt_cli_talk_free(rt_cli_talk *t);

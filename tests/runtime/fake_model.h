@@ -1,10 +1,11 @@
-/* fake_model.h -- a model without arithmetic: its KV cache holds tokens, its logits follow a script.
+/* fake_model.h -- a model without arithmetic: its KV cache holds tokens, its logits follow a
+ * script.
  *
- * Tokens 0..255 are bytes; the three above are control tokens. What it says depends on the text since
- * the last FAKE_USER: "forever" there: "tick " without end, 2 ms a token; "turns": how many
- * FAKE_USER tokens there are; otherwise FAKE_ANSWER. Logits carry noise made of the whole history, so
- * that a wrong position, slot or token shows in every one of them. A step with token 0 twice in
- * succession fails. */
+ * Tokens 0..255 are bytes; the three above are control tokens. What it says depends on the text
+ * since the last FAKE_USER: "forever" there: "tick " without end, 2 ms a token; "turns": how many
+ * FAKE_USER tokens there are; otherwise FAKE_ANSWER. Logits carry noise made of the whole
+ * history, so that a wrong position, slot or token shows in every one of them. A step with token
+ * 0 twice in succession fails. */
 #ifndef TESTS_FAKE_MODEL_H
 #define TESTS_FAKE_MODEL_H
 

@@ -1,5 +1,5 @@
-/* test_load.c -- identity, arenas and weights: every refusal with its code, and equal bytes for every
- * number of threads. */
+/* test_load.c -- identity, arenas and weights: every refusal with its code, and equal bytes for
+ * every number of threads. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,6 @@
-/* test_sample.c -- the sampler against a slow reference that follows docs/sampling.md in plain steps:
- * sorted arrays, libm, doubles. Where the reference stands within 1e-9 of a limit it does not judge. */
+/* test_sample.c -- the sampler against a slow reference that follows docs/sampling.md in plain
+ * steps: sorted arrays, libm, doubles. Where the reference stands within 1e-9 of a limit it does
+ * not judge. */
 #include <malloc.h>
 #include <math.h>
 #include <setjmp.h>
@@ -495,8 +496,8 @@ static void top_tokens_of_any_arrangement(void **state) {
     lb_err e = {0};
     for (int kind = 0; kind < 4; kind++) {
         for (uint32_t i = 0; i < VOCAB_MAX; i++) {
-            uint32_t v = kind == 0 ? i : kind == 1 ? VOCAB_MAX - i : kind == 2 ? 7 : i * 7919U % 997;
-            l[i] = (float)v * 0.01F;
+            const uint32_t kinds[] = {i, VOCAB_MAX - i, 7, i * 7919U % 997};
+            l[i] = (float)kinds[kind] * 0.01F;
             R.c[i] = (ref_cand){.l = (double)l[i], .id = i};
         }
         qsort(R.c, VOCAB_MAX, sizeof R.c[0], by_order);

@@ -1,4 +1,5 @@
-/* test_session.c -- steps, chunks, slots, limits, generations and stop strings over the fake model. */
+/* test_session.c -- steps, chunks, slots, limits, generations and stop strings over the fake
+ * model. */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
