@@ -148,8 +148,12 @@ static void packed_work(void *arg, rt_pool *pool, uint32_t worker, uint32_t n_wo
     uint32_t i = 0;
     uint32_t end = 0;
     (void)n_workers;
-    while (!p->s.failed && !stands_aside(&p->s, worker) && rt_pool_take(pool, 0, p->s.n_items, 1, &i, &end)) {
+    while (!stands_aside(&p->s, worker) &&
+           rt_pool_take(pool, worker, p->s.n_items, 1, &i, &end)) {
         lb_err e = {0};
+        if (p->s.failed) {
+            continue; /* all pieces must be taken before the grid closes */
+        }
         uint64_t from = (uint64_t)i * LB_DIGEST_PIECE_BYTES;
         uint64_t left = p->s.total_bytes - from;
         uint64_t n = left < LB_DIGEST_PIECE_BYTES ? left : LB_DIGEST_PIECE_BYTES;
@@ -158,10 +162,11 @@ static void packed_work(void *arg, rt_pool *pool, uint32_t worker, uint32_t n_wo
             !lb_sha256(to, n, p->digests + (size_t)i * LB_DIGEST_BYTES, &e) ||
             !settle(&p->s, worker, from, n, &e)) {
             fail(&p->s, &e);
-            return;
+            continue;
         }
         advance(&p->s, worker, n);
     }
+    rt_pool_close(pool, worker, p->s.n_items);
 }
 
 static bool check_digest(const packed *p, const rt_file *file, lb_err *err) {
@@ -344,15 +349,20 @@ static void linked_work(void *arg, rt_pool *pool, uint32_t worker, uint32_t n_wo
     uint32_t i = 0;
     uint32_t end = 0;
     (void)n_workers;
-    while (!l->s.failed && !stands_aside(&l->s, worker) && rt_pool_take(pool, 0, l->s.n_items, 1, &i, &end)) {
+    while (!stands_aside(&l->s, worker) &&
+           rt_pool_take(pool, worker, l->s.n_items, 1, &i, &end)) {
         lb_err e = {0};
         uint64_t n = 0;
+        if (l->s.failed) {
+            continue;
+        }
         if (!link_item(l, i, worker, &n, &e)) {
             fail(&l->s, &e);
-            return;
+            continue;
         }
         advance(&l->s, worker, n);
     }
+    rt_pool_close(pool, worker, l->s.n_items);
 }
 
 static bool map_files(const rt_model *m, const rt_load_opts *o, lb_map *maps, lb_err *err) {

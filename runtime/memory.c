@@ -189,13 +189,13 @@ static void touch_work(void *arg, rt_pool *pool, uint32_t worker, uint32_t n_wor
     touch_job *j = arg;
     uint32_t begin = 0;
     uint32_t end = 0;
-    (void)worker;
     (void)n_workers;
-    while (rt_pool_take(pool, 0, j->n_pieces, 1, &begin, &end)) {
+    while (rt_pool_take(pool, worker, j->n_pieces, 1, &begin, &end)) {
         uint64_t from = (uint64_t)begin * PIECE_BYTES;
         uint64_t left = j->n_bytes - from;
         touch_piece(j, j->arena + from, left < PIECE_BYTES ? left : PIECE_BYTES);
     }
+    rt_pool_close(pool, worker, j->n_pieces);
 }
 
 bool rt_memory_touch(const rt_model *model, rt_memory *m, rt_pool *pool, lb_err *err) {

@@ -128,10 +128,11 @@ static void work(void *arg, rt_pool *pool, uint32_t worker, uint32_t n_workers) 
         kv[s->slot_of_seq[s->seq_of_row[r]]][s->pos_of_row[r]] = s->token_of_row[r];
     }
     rt_pool_barrier(pool, worker);
-    while (rt_pool_take(pool, 0, s->n_logits, 1, &begin, &end)) {
+    while (rt_pool_take(pool, worker, s->n_logits, 1, &begin, &end)) {
         uint32_t r = s->logit_rows[begin];
         fake_logits(kv[s->slot_of_seq[s->seq_of_row[r]]], s->pos_of_row[r] + 1, logits[begin]);
     }
+    rt_pool_close(pool, worker, s->n_logits);
 }
 
 static bool step(uint8_t *const *arenas, const rt_step *s, rt_pool *pool, lb_err *err) {

@@ -1,4 +1,4 @@
-/* test_pool.c -- the thread team: barriers under stress, shares, tickets, sleep, refusals. */
+/* test_pool.c -- the thread team: barriers and grids under stress, shares, sleep, refusals. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -11,7 +11,7 @@
 
 #include "pool.h"
 
-enum { MAX_THREADS = 8, N_PHASES = 300, N_CTAS = 1000 };
+enum { MAX_THREADS = 8, N_PHASES = 300, N_CTAS = 300, N_GRIDS = 53 };
 
 static rt_pool *start(uint32_t n) {
     rt_pool *p = NULL;
@@ -88,49 +88,95 @@ static void shares_cover_the_grid_once(void **state) {
     }
 }
 
-typedef struct taken {
-    _Atomic uint8_t hits[RT_POOL_TICKETS][N_CTAS];
+/* A sequence of grids. In each, cta i adds to hits[i] and checks what its neighbour left in the grid
+ * before: plain memory, so only rt_pool_close orders it. */
+typedef struct grids {
+    uint32_t cell[N_GRIDS + 1][N_CTAS];
+    _Atomic uint8_t hits[N_GRIDS][N_CTAS];
+    _Atomic uint32_t n_wrong;
     uint32_t grain;
-    uint32_t n_phases;
-} taken;
+    bool hold_back; /* workers but 0 enter only when 0 has gone through */
+    _Atomic bool through;
+} grids;
 
-static void take_fn(void *arg, rt_pool *pool, uint32_t worker, uint32_t n) {
-    taken *t = arg;
+static uint32_t size_of(uint32_t g) {
+    static const uint32_t sizes[] = {N_CTAS, 1, 0, 7, 100};
+    return sizes[g % 5];
+}
+
+static void one_cta(grids *t, uint32_t g, uint32_t i) {
+    uint32_t before = g == 0 ? 0 : size_of(g - 1);
+    uint32_t other = before == 0 ? 0 : (i * 7U + 1U) % before;
+    if (before > 0 && t->cell[g][other] != g * 1000U + other) {
+        atomic_fetch_add(&t->n_wrong, 1);
+    }
+    t->cell[g + 1][i] = (g + 1) * 1000U + i;
+    atomic_fetch_add(&t->hits[g][i], 1);
+}
+
+static void grids_fn(void *arg, rt_pool *pool, uint32_t worker, uint32_t n) {
+    grids *t = arg;
     (void)n;
-    for (uint32_t phase = 0; phase < t->n_phases; phase++) {
-        for (uint32_t k = 0; k < RT_POOL_TICKETS; k++) {
-            uint32_t b = 0;
-            uint32_t e = 0;
-            while (rt_pool_take(pool, k, N_CTAS, t->grain, &b, &e)) {
-                for (; b < e; b++) {
-                    atomic_fetch_add(&t->hits[k][b], 1);
-                }
+    while (t->hold_back && worker > 0 && !t->through) {
+        nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
+    }
+    for (uint32_t g = 0; g < N_GRIDS; g++) {
+        uint32_t b = 0;
+        uint32_t e = 0;
+        while (rt_pool_take(pool, worker, size_of(g), t->grain, &b, &e)) {
+            if (b >= e || e > size_of(g) || e - b > t->grain) {
+                atomic_fetch_add(&t->n_wrong, 1);
+                break;
+            }
+            for (; b < e; b++) {
+                one_cta(t, g, b);
             }
         }
-        rt_pool_barrier(pool, worker);
+        rt_pool_close(pool, worker, size_of(g));
+    }
+    if (worker == 0) {
+        t->through = true;
     }
 }
 
-static void tickets_give_each_cta_once_per_phase(void **state) {
+static void run_grids(rt_pool *p, uint32_t grain, bool hold_back) {
+    static grids t;
+    memset(&t, 0, sizeof t);
+    t.grain = grain;
+    t.hold_back = hold_back;
+    rt_pool_run(p, grids_fn, &t);
+    assert_int_equal(t.n_wrong, 0);
+    for (uint32_t g = 0; g < N_GRIDS; g++) {
+        for (uint32_t i = 0; i < N_CTAS; i++) {
+            assert_int_equal(t.hits[g][i], i < size_of(g));
+        }
+    }
+}
+
+static void grids_run_each_cta_once_and_in_order(void **state) {
     (void)state;
     static const uint32_t grains[] = {1, 7, N_CTAS, UINT32_MAX};
-    static taken t;
-    for (size_t k = 0; k < sizeof grains / sizeof grains[0]; k++) {
-        for (uint32_t n = 1; n <= 3; n++) {
-            rt_pool *p = start(n);
-            memset(&t, 0, sizeof t);
-            t.grain = grains[k];
-            t.n_phases = 20;
-            rt_pool_run(p, take_fn, &t);
-            rt_pool_run(p, take_fn, &t); /* a run starts its tickets again */
-            for (uint32_t i = 0; i < RT_POOL_TICKETS * N_CTAS; i++) {
-                assert_int_equal(t.hits[i / N_CTAS][i % N_CTAS], 40);
-            }
-            rt_pool_stop(p);
+    for (uint32_t n = 1; n <= MAX_THREADS; n++) {
+        rt_pool *p = start(n);
+        for (uint32_t k = 0; k < 40; k++) {
+            run_grids(p, grains[k % 4], false);
         }
+        rt_pool_stop(p);
     }
     assert_int_equal(rt_grain(0, 2), 1);
     assert_int_equal(rt_grain(1600, 2), 100);
+}
+
+static void grids_do_not_wait_for_workers(void **state) {
+    (void)state;
+    for (uint32_t n = 1; n <= 4; n++) {
+        rt_pool *p = start(n);
+        for (uint32_t k = 0; k < 10; k++) { /* would never end if a grid waited for the others */
+            run_grids(p, 16, true);
+            run_grids(p, 16, false);
+        }
+        rt_pool_stop(p);
+    }
 }
 
 static double seconds(clockid_t clock) {
@@ -173,7 +219,8 @@ int main(void) {
         cmocka_unit_test(barrier_orders_memory),
         cmocka_unit_test(many_runs_each_reach_every_worker),
         cmocka_unit_test(shares_cover_the_grid_once),
-        cmocka_unit_test(tickets_give_each_cta_once_per_phase),
+        cmocka_unit_test(grids_run_each_cta_once_and_in_order),
+        cmocka_unit_test(grids_do_not_wait_for_workers),
         cmocka_unit_test(idle_workers_use_no_cpu),
         cmocka_unit_test(sizes_are_refused_not_clamped),
     };
