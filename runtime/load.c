@@ -41,19 +41,20 @@ static void fail(shared *s, const lb_err *e) {
     }
 }
 
-/* Where this worker prepares the bytes that belong at `offset` of the weights arena; NULL if it has to stand aside. */
+/* Where this worker prepares the bytes that belong at `offset` of the weights arena; NULL if it has
+ * to stand aside. */
 static uint8_t *room_for(const shared *s, uint32_t worker, uint64_t offset) {
-    return s->arena != NULL ? s->arena + offset : s->mem->device->stage(s->mem, worker);
+    return s->mem->device == NULL ? s->arena + offset : s->mem->device->stage(s->mem, worker);
 }
 
 /* They are there now: brings them to the device, if there is one. */
 static bool settle(const shared *s, uint32_t worker, uint64_t offset, uint64_t n_bytes, lb_err *err) {
-    return s->arena != NULL || s->mem->device->put(s->mem, worker, offset, n_bytes, err);
+    return s->mem->device == NULL || s->mem->device->put(s->mem, worker, offset, n_bytes, err);
 }
 
 /* Workers without a place to prepare bytes in leave the work to the others (worker 0 always has one). */
 static bool stands_aside(const shared *s, uint32_t worker) {
-    return room_for(s, worker, 0) == NULL;
+    return s->mem->device != NULL && s->mem->device->stage(s->mem, worker) == NULL;
 }
 
 static void advance(shared *s, uint32_t worker, uint64_t n_bytes) {
