@@ -33,7 +33,7 @@ bool rt_cli_talk_new(const rt_cli *c, const char *system, rt_thinking thinking, 
     *out = (rt_cli_talk){.cli = c, .thinking = thinking};
     lb_arena_init(&out->turns, "conversation", TURNS_BYTES);
     lb_arena_init(&out->work, "prompt", WORK_BYTES);
-    return rt_chat_probe(c->model->chat, &out->work, &out->caps, err) &&
+    return rt_chat_probe(c->model->chat, &out->caps, err) &&
            rt_cli_talk_reset(out, system, err);
 }
 
