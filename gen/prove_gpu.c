@@ -10,9 +10,23 @@
 #include "base/num.h"
 #include "prove_parts.h"
 
+/* An SM's registers lie in four parts and a warp's in one of them; for the limit of one cta, hardware counts warps as if they
+ * filled all parts alike. Source: cuda_occupancy.h of toolkit 13.0; the caps that its ptxas keeps to agree (tests). */
+enum { SM_PARTS = 4 };
+
+static uint64_t warps_of(const lg_hw_row *hw, uint64_t threads) {
+    return lb_ceil_div(threads, hw->warp_threads);
+}
+
 uint64_t lg_prove_reg_cap(const lg_hw_row *hw, uint64_t threads, uint64_t ctas_per_sm) {
-    uint64_t warps = lb_ceil_div(threads, hw->warp_threads);
-    uint64_t per_warp = ctas_per_sm == 0 || warps == 0 ? 0 : hw->regs_per_sm / ctas_per_sm / warps;
+    uint64_t warps = warps_of(hw, threads);
+    uint64_t all = 0;
+    if (warps == 0 || !lb_mul(warps, ctas_per_sm, &all) || all == 0) {
+        return 0;
+    }
+    uint64_t in_sm = hw->regs_per_sm / SM_PARTS / lb_ceil_div(all, SM_PARTS);
+    uint64_t in_cta = hw->regs_per_cta_max / (lb_ceil_div(warps, SM_PARTS) * SM_PARTS);
+    uint64_t per_warp = in_sm < in_cta ? in_sm : in_cta;
     uint64_t cap = per_warp / hw->regs_unit * hw->regs_unit / hw->warp_threads;
     return cap < hw->regs_per_thread_max ? cap : hw->regs_per_thread_max;
 }
@@ -77,12 +91,12 @@ static bool registers_fit(lg_prover *p, const lg_kernel *k) {
     if (cap < LEAST) {
         return lg_prove_fail(p, "registers wanted", k->name, LEAST, cap);
     }
-    uint64_t warps = lb_ceil_div(k->block, hw->warp_threads);
-    uint64_t unit = lb_ceil_div(cap * hw->warp_threads, hw->regs_unit) * hw->regs_unit;
-    return lg_prove_fact(p, "registers of a cta", k->name, warps * unit,
-                         hw->regs_per_cta_max) &&
-           lg_prove_fact(p, "registers of an SM", k->name, warps * unit * k->ctas_per_sm,
-                         hw->regs_per_sm);
+    uint64_t per_warp = lb_ceil_div(cap * hw->warp_threads, hw->regs_unit) * hw->regs_unit;
+    uint64_t warps = warps_of(hw, k->block);
+    uint64_t counted = lb_ceil_div(warps, SM_PARTS) * SM_PARTS;
+    uint64_t held = hw->regs_per_sm / SM_PARTS / per_warp * SM_PARTS;
+    return lg_prove_fact(p, "registers of a cta", k->name, per_warp * counted, hw->regs_per_cta_max) &&
+           lg_prove_fact(p, "warps that an SM's registers hold", k->name, warps * k->ctas_per_sm, held);
 }
 
 bool lg_prove_gpu(lg_prover *p) {

@@ -67,10 +67,10 @@ static bool allocate_stages(rt_cuda *c, lb_err *err) {
 static bool free_stages(rt_cuda *c, lb_err *err) {
     bool ok = true;
     for (int i = 0; i < RT_CUDA_STAGES; i++) {
-        if (c->stages[i] != NULL) {
-            ok = RT_CU_CALL(&c->d, err, cuMemFreeHost, c->stages[i]) && ok;
+        if (c->stages[i] != NULL && RT_CU_CALL(&c->d, err, cuMemFreeHost, c->stages[i])) {
             c->stages[i] = NULL;
         }
+        ok = ok && c->stages[i] == NULL;
     }
     return ok;
 }

@@ -1,0 +1,170 @@
+/* state.c -- the recorder's one state: settings, counting, failures on order, the log. POSIX. */
+#define _POSIX_C_SOURCE 200809L
+#include "recorder/recorder.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "recorder/control.h"
+
+rec_state rec = {.lock = PTHREAD_MUTEX_INITIALIZER, .last = ""};
+_Thread_local bool rec_has_context;
+
+rt_cu_result rec_refuse(enum rec_refusal why) {
+    static const rt_cu_result CODES[] = {
+#define REC_REFUSAL(name, code) code,
+#include "recorder/refusals.def"
+    };
+    return CODES[why];
+}
+
+static void set_number(rec_settings *s, const char *key, const char *value) {
+#define REC_NUMBER(name, otherwise) \
+    if (strcmp(key, #name) == 0) { \
+        s->name = strtoull(value, NULL, 10); \
+        return; \
+    }
+#include "recorder/settings.def"
+    fprintf(stderr, "recorder: unknown setting '%s'\n", key);
+}
+
+static void set(rec_settings *s, const char *key, const char *value) {
+    if (strcmp(key, "name") == 0) {
+        snprintf(s->name, sizeof s->name, "%s", value);
+    } else if (strcmp(key, "log") == 0) {
+        snprintf(s->log, sizeof s->log, "%s", value);
+    } else {
+        set_number(s, key, value);
+    }
+}
+
+void rec_settings_load(rec_settings *s) {
+    char line[640];
+    const char *path = getenv("LAGEN_RECORDER");
+    *s = (rec_settings){
+        .name = "lagen recorder",
+#define REC_NUMBER(key, otherwise) .key = otherwise,
+#include "recorder/settings.def"
+    };
+    if (path == NULL) {
+        return;
+    }
+    FILE *f = fopen(path, "r");
+    if (f == NULL) {
+        fprintf(stderr, "recorder: %s cannot be read; its defaults hold\n", path);
+        return;
+    }
+    while (fgets(line, sizeof line, f) != NULL) {
+        line[strcspn(line, "\n")] = '\0';
+        char *value = strchr(line, ' ');
+        if (line[0] != '\0' && line[0] != '#' && value != NULL) {
+            *value = '\0';
+            set(s, line, value + 1);
+        }
+    }
+    fclose(f);
+}
+
+void rec_note(const char *format, ...) {
+    if (rec.log == NULL) {
+        return;
+    }
+    va_list args;
+    va_start(args, format);
+    vfprintf(rec.log, format, args);
+    va_end(args);
+    fputc('\n', rec.log);
+    fflush(rec.log);
+}
+
+static void load_settings(void) {
+    rec_settings_load(&rec.s);
+    if (rec.s.fail_call != 0) {
+        rec.fail_at = (unsigned)rec.s.fail_call;
+        rec.fail_code = (rt_cu_result)rec.s.fail_code;
+    }
+    if (rec.log != NULL) {
+        fclose(rec.log);
+    }
+    rec.log = rec.s.log[0] == '\0' ? NULL : fopen(rec.s.log, "w");
+    rec.loaded = true;
+}
+
+void rec_begin(void) {
+    if (rec.contexts == 0) {
+        load_settings();
+    }
+}
+
+/* Codes after which every later call fails alike. Source: comments of CUresult in cuda.h 13.0. */
+static bool takes_context(rt_cu_result r) {
+    return r == RT_CU_ECC_UNCORRECTABLE || r == RT_CU_ILLEGAL_ADDRESS || r == RT_CU_LAUNCH_TIMEOUT ||
+           (r >= RT_CU_HARDWARE_STACK_ERROR && r <= RT_CU_LAUNCH_FAILED) || r == RT_CU_ASSERT;
+}
+
+rt_cu_result rec_enter(const char *call, rec_needs needs) {
+    pthread_mutex_lock(&rec.lock);
+    if (!rec.loaded) {
+        load_settings();
+    }
+    rec.calls++;
+    rec.last = call;
+    if (rec.fail_at != 0 && rec.calls == rec.fail_at) {
+        rec.fail_at = 0;
+        rec.lost = takes_context(rec.fail_code) ? rec.fail_code : RT_CU_SUCCESS;
+        return rec.fail_code;
+    }
+    if (rec.lost != RT_CU_SUCCESS) {
+        return rec.lost;
+    }
+    if (needs != REC_NOTHING && !rec.initialized) {
+        return rec_refuse(REC_not_initialized);
+    }
+    return needs == REC_CONTEXT && !rec_has_context ? rec_refuse(REC_no_context) : RT_CU_SUCCESS;
+}
+
+rt_cu_result rec_leave(const char *call, rt_cu_result result) {
+    if (takes_context(result)) {
+        rec.lost = result;
+    }
+    if (result != RT_CU_SUCCESS) {
+        rec_note("call %u %s: %u", rec.calls, call, result);
+    }
+    pthread_mutex_unlock(&rec.lock);
+    return result;
+}
+
+/* ---- control.h */
+
+lagen_recorder_calls_fn lagen_recorder_calls;
+lagen_recorder_fail_fn lagen_recorder_fail;
+lagen_recorder_launches_fn lagen_recorder_launches;
+lagen_recorder_bytes_fn lagen_recorder_bytes;
+lagen_recorder_last_fn lagen_recorder_last;
+
+unsigned lagen_recorder_calls(void) {
+    return rec.calls;
+}
+
+void lagen_recorder_fail(unsigned k, unsigned code) {
+    pthread_mutex_lock(&rec.lock);
+    if (!rec.loaded) {
+        load_settings();
+    }
+    rec.fail_at = k == 0 ? 0 : rec.calls + k;
+    rec.fail_code = code;
+    pthread_mutex_unlock(&rec.lock);
+}
+
+unsigned long long lagen_recorder_launches(void) {
+    return rec.launches;
+}
+
+unsigned long long lagen_recorder_bytes(void) {
+    return rec.device_bytes;
+}
+
+const char *lagen_recorder_last(void) {
+    return rec.last;
+}
