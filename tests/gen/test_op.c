@@ -1,0 +1,339 @@
+/* test_op.c -- every op's shape rule: the right node passes, and each thing that can be wrong about
+ * it is refused with the op, the operand and the sizes. */
+#include <inttypes.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "graphs.h"
+#include "op.h"
+
+#define Q8 "x_q=%1 x_d=%2 x_s=%3"
+
+/* A node whose operands are values 0.. and tensors 0.. as its text names them, in the order of this
+ * list: "f64" = f32 rows of T, 64 wide; "F64" of L; "b64" i8, "d2" f32, "h4" i16 (planes); "s16384"
+ * a state; "w64x96" a Q8_0 matrix; "n64x1" an F32 one. */
+typedef struct right_node {
+    lg_op op;
+    const char *values, *tensors, *operands, *attrs;
+} right_node;
+
+static const right_node RIGHT[] = {
+    {LG_OP_EMBED, "f64", "w64x320", "w=@0 y=%0", "{}"},
+    {LG_OP_ROPE_TABLE, "f4", "", "y=%0", "{\"freq\": [1.0, 0.5], \"mscale\": 1.0}"},
+    {LG_OP_RMS_NORM, "f64 f64", "n64x1", "x=%0 w=@0 y=%1", "{\"eps\": 0.1}"},
+    {LG_OP_LINEAR, "f64 f96", "w64x96 n96x1", "x=%0 w=@0 b=@1 y=%1", "{}"},
+    {LG_OP_ROPE, "f64 f16 f64", "", "x=%0 table=%1 y=%2",
+     "{\"head_dim\": 32, \"n_rot\": 16, \"pairing\": \"neox\"}"},
+    {LG_OP_KV_STORE, "f32 f32 s16384 s16384", "", "k=%0 v=%1 k_cache=%2 v_cache=%3",
+     "{\"n_kv\": 2, \"head_dim\": 16, \"cap\": 256}"},
+    {LG_OP_ATTENTION, "f64 s16384 s16384 f64", "", "q=%0 k_cache=%1 v_cache=%2 y=%3",
+     "{\"n_head\": 4, \"n_kv\": 2, \"head_dim\": 16, \"cap\": 256, \"scale\": 0.25, \"window\": "
+     "0}"},
+    {LG_OP_ADD, "f64 f64 f64", "", "a=%0 b=%1 y=%2", "{}"},
+    {LG_OP_SILU_MUL, "f64 f64 f64", "", "gate=%0 up=%1 y=%2", "{}"},
+    {LG_OP_TAKE_ROWS, "f64 F64", "", "x=%0 y=%1", "{}"},
+    {LG_OP_NORM_QUANT, "f64 f64 b64 d2 h4", "n64x1", "x=%0 w=@0 y=%1 y_q=%2 y_d=%3 y_s=%4",
+     "{\"eps\": 0.1}"},
+    {LG_OP_QUANT, "f64 b64 d2 h4", "", "x=%0 y_q=%1 y_d=%2 y_s=%3", "{}"},
+    {LG_OP_MATMUL, "f64 b64 d2 h4 f128", "w64x96 n64x32 n96x1",
+     "x=%0 " Q8 " w0=@0 b0=@2 w1=@1 y=%4", "{\"epilogue\": \"none\"}"},
+    {LG_OP_MATMUL_ADD, "f96 b64 d2 h4", "w64x96", Q8 " w0=@0 y=%0", "{\"epilogue\": \"add\"}"},
+    {LG_OP_ROPE_KV, "f128 f16 s16384 s16384", "", "qkv=%0 table=%1 k=%2 v=%3",
+     "{\"n_head\": 4, \"n_kv\": 2, \"head_dim\": 16, \"cap\": 256, \"n_rot\": 16, \"pairing\": "
+     "\"norm\"}"},
+    {LG_OP_ATTN, "f128 s16384 s16384 f64", "", "qkv=%0 k=%1 v=%2 y=%3",
+     "{\"n_head\": 4, \"n_kv\": 2, \"head_dim\": 16, \"cap\": 256, \"scale\": 0.25, \"window\": "
+     "0}"},
+};
+
+static void add_value(graphs *b, const char *word) {
+    uint64_t n = strtoull(word + 1, NULL, 10);
+    switch (word[0]) {
+    case 's': graphs_state(b, word, n); break;
+    case 'F': graphs_value(b, "v", LG_ROWS_L, LG_ELEM_F32, n); break;
+    case 'b': graphs_value(b, "v", LG_ROWS_T, LG_ELEM_I8, n); break;
+    case 'h': graphs_value(b, "v", LG_ROWS_T, LG_ELEM_I16, n); break;
+    default: graphs_value(b, "v", LG_ROWS_T, LG_ELEM_F32, n);
+    }
+}
+
+static void add_tensor(graphs *b, const char *word) {
+    char *x = NULL;
+    uint64_t cols = strtoull(word + 1, &x, 10);
+    graphs_tensor(b, "t", word[0] == 'w' ? LG_QTYPE_Q8_0 : LG_QTYPE_F32, cols,
+                  strtoull(x + 1, NULL, 10));
+}
+
+static void each_word(graphs *b, const char *list, void (*add)(graphs *, const char *)) {
+    while (*list != '\0') {
+        add(b, list);
+        size_t n = strcspn(list, " ");
+        list += n + (list[n] == ' ');
+    }
+}
+
+static void build(graphs *b, const right_node *r, const char *operands, const char *attrs) {
+    graphs_open(b);
+    each_word(b, r->values, add_value);
+    each_word(b, r->tensors, add_tensor);
+    graphs_node(b, r->op, 3, operands != NULL ? operands : r->operands,
+                attrs != NULL ? attrs : r->attrs);
+}
+
+static const right_node *right_of(lg_op op) {
+    for (size_t i = 0; i < sizeof RIGHT / sizeof *RIGHT; i++) {
+        if (RIGHT[i].op == op) {
+            return &RIGHT[i];
+        }
+    }
+    fail_msg("no right node of op %d", (int)op);
+    return NULL;
+}
+
+/* Every op of op.def has a rule, and it takes the right node. */
+static void right_nodes_pass(void **state) {
+    (void)state;
+    for (int op = 0; op < LG_N_OPS; op++) {
+        graphs b;
+        lb_err e = {0};
+        build(&b, right_of((lg_op)op), NULL, NULL);
+        if (!lg_op_shapes(&b.g, &b.nodes[0], &e)) {
+            fail_msg("%s", e.text);
+        }
+        graphs_close(&b);
+    }
+}
+
+static void refused(graphs *b, lb_code code, const char *says) {
+    lb_err e = {0};
+    const char *name = lg_op_get(b->nodes[0].op)->name;
+    if (lg_op_shapes(&b->g, &b->nodes[0], &e)) {
+        fail_msg("op '%s' accepted; expected: %s", name, says);
+    }
+    if (e.code != code || strstr(e.text, says) == NULL || strstr(e.text, name) == NULL) {
+        fail_msg("op '%s': code %d '%s'; expected: code %d '%s'", name, (int)e.code, e.text,
+                 (int)code, says);
+    }
+}
+
+/* One thing about a value made wrong: its width or bytes, its elements, its kind of rows. */
+static void bend(lg_gvalue *v, char what) {
+    bool is_state = v->rows == LG_ROWS_STATE;
+    if (what == 'w') {
+        v->width += !is_state;
+        v->state_bytes += is_state;
+    } else if (what == 'e') {
+        v->elem = v->elem == LG_ELEM_F16 || v->elem == LG_ELEM_I16 ? LG_ELEM_F32 : LG_ELEM_I16;
+    } else if (what == 's') {
+        v->rows = is_state ? LG_ROWS_T : LG_ROWS_STATE;
+    } else {
+        v->rows = v->rows == LG_ROWS_L ? LG_ROWS_T : LG_ROWS_L;
+    }
+}
+
+static void bent_values_are_refused(void **state) {
+    (void)state;
+    for (int op = 0; op < LG_N_OPS; op++) {
+        graphs b;
+        build(&b, right_of((lg_op)op), NULL, NULL);
+        for (uint32_t v = 0; v < b.g.n_values; v++) {
+            const lg_gvalue was = b.values[v];
+            for (const char *what = "wesr"; *what != '\0'; what++) {
+                char says[64];
+                bend(&b.values[v], *what);
+                snprintf(says, sizeof says, "op '%s'", lg_op_get((lg_op)op)->name);
+                refused(&b, LB_BAD_SHAPE, says);
+                b.values[v] = was;
+            }
+        }
+        graphs_close(&b);
+    }
+}
+
+/* The same for tensors: one column more, one row more, two matrices. */
+static void bent_tensors_are_refused(void **state) {
+    (void)state;
+    for (int op = 0; op < LG_N_OPS; op++) {
+        graphs b;
+        build(&b, right_of((lg_op)op), NULL, NULL);
+        for (uint32_t t = 0; t < b.g.n_tensors; t++) {
+            const lg_gtensor was = b.tensors[t];
+            for (int what = 0; what < 3; what++) {
+                b.tensors[t].n_cols += what == 0;
+                b.tensors[t].n_rows += what == 1;
+                b.tensors[t].n_mats += what == 2;
+                refused(&b, LB_BAD_SHAPE, what == 0 ? "columns" : what == 1 ? "is" : "matrices");
+                b.tensors[t] = was;
+            }
+        }
+        graphs_close(&b);
+    }
+}
+
+/* Attributes and operands: op, operands (NULL = right), attributes (NULL = right), code, message.
+ */
+static void bent_nodes_are_refused(void **state) {
+    (void)state;
+    static const char heads[] =
+        "{\"n_head\": %s, \"n_kv\": %s, \"head_dim\": %s, \"cap\": %s, \"scale\": 0.25, "
+        "\"window\": 0, \"n_rot\": %s, \"pairing\": \"%s\"}";
+    static const struct {
+        const char *n_head, *n_kv, *head_dim, *cap, *n_rot, *pairing;
+        lg_op op;
+        lb_code code;
+        const char *says;
+    } bent[] = {
+        {"0", "2", "16", "256", "16", "norm", LG_OP_ATTN, LB_BAD_SHAPE, "'n_head' is 0"},
+        {"4", "0", "16", "256", "16", "norm", LG_OP_ATTN, LB_BAD_SHAPE, "'n_kv' is 0"},
+        {"4", "2", "0", "256", "16", "norm", LG_OP_ATTENTION, LB_BAD_SHAPE, "'head_dim' is 0"},
+        {"4", "2", "1025", "256", "16", "norm", LG_OP_ATTN, LB_BAD_SHAPE, "'head_dim' is 1025"},
+        {"65537", "2", "16", "256", "16", "norm", LG_OP_ATTN, LB_BAD_SHAPE, "'n_head' is 65537"},
+        {"5", "2", "16", "256", "16", "norm", LG_OP_ATTN, LB_BAD_SHAPE,
+         "'n_head' is 16, expected 0"},
+        {"5", "2", "16", "256", "16", "norm", LG_OP_ATTENTION, LB_BAD_SHAPE,
+         "'n_head' is 16, expected 0"},
+        {"4", "2", "16", "0", "16", "norm", LG_OP_ROPE_KV, LB_BAD_SHAPE, "'cap' is 0"},
+        {"4", "2", "16", "255", "16", "norm", LG_OP_KV_STORE, LB_BAD_SHAPE, "'cap' is 255"},
+        {"4", "2", "16", "512", "16", "norm", LG_OP_KV_STORE, LB_BAD_SHAPE, "bytes of 'k_cache'"},
+        {"4", "1", "16", "256", "16", "norm", LG_OP_ATTN, LB_BAD_SHAPE,
+         "width of 'qkv' is 128, expected 96"},
+        {"4", "2", "16", "256", "0", "norm", LG_OP_ROPE_KV, LB_BAD_SHAPE, "'n_rot' is 0"},
+        {"4", "2", "16", "256", "15", "norm", LG_OP_ROPE_KV, LB_BAD_SHAPE, "'n_rot' is 15"},
+        {"4", "2", "16", "256", "18", "norm", LG_OP_ROPE, LB_BAD_SHAPE, "'n_rot' is 18"},
+        {"4", "2", "16", "256", "14", "norm", LG_OP_ROPE_KV, LB_BAD_SHAPE,
+         "'table' is 16, expected 14"},
+        {"4", "2", "16", "256", "16", "nix", LG_OP_ROPE_KV, LB_BAD_VALUE, "pairing"},
+        {"4", "2", "16", "256", "16", "", LG_OP_ROPE, LB_BAD_VALUE, "pairing"},
+        {"\"4\"", "2", "16", "256", "16", "norm", LG_OP_ATTN, LB_BAD_TYPE, "n_head"},
+    };
+    for (size_t i = 0; i < sizeof bent / sizeof *bent; i++) {
+        char attrs[256];
+        graphs b;
+        snprintf(attrs, sizeof attrs, heads, bent[i].n_head, bent[i].n_kv, bent[i].head_dim,
+                 bent[i].cap, bent[i].n_rot, bent[i].pairing);
+        build(&b, right_of(bent[i].op), NULL, attrs);
+        refused(&b, bent[i].code, bent[i].says);
+        graphs_close(&b);
+    }
+}
+
+static void bent_operands_are_refused(void **state) {
+    (void)state;
+    static const struct {
+        lg_op op;
+        const char *operands, *attrs;
+        lb_code code;
+        const char *says;
+    } bent[] = {
+        {LG_OP_ROPE_TABLE, NULL, "{\"freq\": [1.0], \"mscale\": 1.0}", LB_BAD_SHAPE,
+         "width of 'y' is 4, expected 2"},
+        {LG_OP_ROPE_TABLE, NULL, "{\"freq\": [1.0, 2.0]}", LB_MISSING, "mscale"},
+        {LG_OP_RMS_NORM, NULL, "{}", LB_MISSING, "eps"},
+        {LG_OP_NORM_QUANT, NULL, "{}", LB_MISSING, "eps"},
+        {LG_OP_ATTN, NULL, "{}", LB_MISSING, "n_kv"},
+        {LG_OP_NORM_QUANT, "x=%0 w=@0", NULL, LB_BAD_SHAPE, "number of outputs"},
+        {LG_OP_NORM_QUANT, "x=%0 w=@0 y_q=%2 y_d=%3", NULL, LB_BAD_SHAPE,
+         "number of planes of 'y_q' is 2"},
+        {LG_OP_NORM_QUANT, "x=%0 w=@0 y=%1 y_s=%4", NULL, LB_BAD_SHAPE,
+         "number of planes of 'y_q' is 1"},
+        {LG_OP_MATMUL, Q8 " w0=@0 b0=@2 w1=@1 y=%4", NULL, LB_BAD_SHAPE, "number of 'x' is 0"},
+        {LG_OP_MATMUL, "x=%0 w0=@0 b0=@2 w1=@1 y=%4", NULL, LB_BAD_SHAPE, "number of 'x_q' is 0"},
+        {LG_OP_MATMUL, "w0=@0 y=%4", NULL, LB_BAD_SHAPE, "number of inputs"},
+        {LG_OP_MATMUL, "x=%0 " Q8 " w0=@0 y=%4", NULL, LB_BAD_SHAPE, "number of 'x' is 1"},
+        {LG_OP_MATMUL, "x=%0 " Q8 " w0=@0 w2=@1 y=%4", NULL, LB_BAD_SHAPE, "parts without a gap"},
+        {LG_OP_MATMUL, "x=%0 " Q8 " y=%4", NULL, LB_BAD_SHAPE, "parts without a gap"},
+        {LG_OP_MATMUL, "x=%0 " Q8 " w0=@0 w1=@1 b2=@2 y=%4", NULL, LB_BAD_SHAPE,
+         "biases of a part"},
+        {LG_OP_MATMUL, NULL, "{\"epilogue\": \"relu\"}", LB_BAD_VALUE, "epilogue"},
+        {LG_OP_MATMUL, NULL, "{\"epilogue\": \"add\"}", LB_BAD_SHAPE, "epilogue"},
+        {LG_OP_MATMUL_ADD, NULL, "{\"epilogue\": \"none\"}", LB_BAD_SHAPE, "epilogue"},
+        {LG_OP_MATMUL, NULL, "{\"epilogue\": \"swiglu\"}", LB_BAD_SHAPE, "gated product"},
+        {LG_OP_MATMUL, Q8 " w0=@0 y=%4", "{\"epilogue\": \"swiglu\"}", LB_BAD_SHAPE,
+         "gated product"},
+        {LG_OP_MATMUL, Q8 " w0=@0 w1=@0 y=%4", "{\"epilogue\": \"swiglu\"}", LB_BAD_SHAPE,
+         "'y' is 128, expected 96"},
+    };
+    for (size_t i = 0; i < sizeof bent / sizeof *bent; i++) {
+        graphs b;
+        build(&b, right_of(bent[i].op), bent[i].operands, bent[i].attrs);
+        refused(&b, bent[i].code, bent[i].says);
+        graphs_close(&b);
+    }
+}
+
+/* A norm may write rows of logits, all its outputs the same. */
+static void norm_rows_of_logits(void **state) {
+    (void)state;
+    graphs b;
+    lb_err e = {0};
+    build(&b, right_of(LG_OP_NORM_QUANT), NULL, NULL);
+    b.values[1].rows = LG_ROWS_L;
+    refused(&b, LB_BAD_SHAPE, "'y_q' is T, expected L");
+    for (uint32_t i = 2; i < 5; i++) {
+        b.values[i].rows = LG_ROWS_L;
+    }
+    assert_true(lg_op_shapes(&b.g, &b.nodes[0], &e));
+    b.values[0].rows = LG_ROWS_L;
+    refused(&b, LB_BAD_SHAPE, "'x' is L, expected T");
+    graphs_close(&b);
+}
+
+static void odd_widths_have_no_planes(void **state) {
+    (void)state;
+    graphs b;
+    build(&b, right_of(LG_OP_QUANT), NULL, NULL);
+    b.values[0].width = 72;
+    refused(&b, LB_BAD_SHAPE, "width modulo 32 of 'y_q' is 8");
+    graphs_close(&b);
+}
+
+static void unknown_op_has_no_rule(void **state) {
+    (void)state;
+    graphs b;
+    lb_err e = {0};
+    build(&b, right_of(LG_OP_ADD), NULL, NULL);
+    b.nodes[0].op = LG_N_OPS;
+    assert_false(lg_op_shapes(&b.g, &b.nodes[0], &e));
+    assert_int_equal(e.code, LB_UNSUPPORTED);
+    graphs_close(&b);
+}
+
+static void roles(void **state) {
+    (void)state;
+    bool optional = false;
+    bool numbered = false;
+    assert_int_equal(lg_op_role(LG_OP_MATMUL, "w0", &optional, &numbered), 't');
+    assert_true(numbered && !optional);
+    assert_int_equal(lg_op_role(LG_OP_MATMUL, "b12", &optional, &numbered), 't');
+    assert_true(numbered && optional);
+    assert_int_equal(lg_op_role(LG_OP_MATMUL, "x_q", &optional, &numbered), 'r');
+    assert_true(!numbered && optional);
+    assert_int_equal(lg_op_role(LG_OP_MATMUL_ADD, "y", NULL, NULL), 'b');
+    static const char *const none[] = {"w", "wx", "w0x", "", "x_", "x_qq", "b"};
+    for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
+        assert_int_equal(lg_op_role(LG_OP_MATMUL, none[i], NULL, NULL), 0);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(right_nodes_pass),
+        cmocka_unit_test(bent_values_are_refused),
+        cmocka_unit_test(bent_tensors_are_refused),
+        cmocka_unit_test(bent_nodes_are_refused),
+        cmocka_unit_test(bent_operands_are_refused),
+        cmocka_unit_test(norm_rows_of_logits),
+        cmocka_unit_test(odd_widths_have_no_planes),
+        cmocka_unit_test(unknown_op_has_no_rule),
+        cmocka_unit_test(roles),
+    };
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests_name("op", tests, NULL, NULL);
+}
