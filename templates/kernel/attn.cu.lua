@@ -28,6 +28,11 @@ ${cuda.head(d, "kernel/attn.cu.lua", does, shapes)}
 
 ${cuda.params(d)}
 
+/* The first position that one at `pos` sees; window 0: all. */
+ISA_FN uint32_t first_seen(uint32_t pos, uint32_t window) {
+    return window == 0 || pos < window ? 0 : pos - (window - 1);
+}
+
 /* The greatest of the cta's numbers; `of_warp` is 8 floats that no thread reads any more. */
 ISA_FN float cta_max(float x, float *of_warp) {
     const float mine = isa_warp_max(x);
@@ -51,11 +56,7 @@ ${cuda.open(d)}
     isa_wait_launch();
     isa_let_launch();
     const uint32_t pos = p.step->pos_of_row[row], slot = p.step->slot_of_seq[p.step->seq_of_row[row]];
-% if window > 0 then
-    const uint32_t first = pos >= ${window} ? pos - ${window - 1} : 0;
-% else
-    const uint32_t first = 0;
-% end
+    const uint32_t first = first_seen(pos, ${window});
     const size_t cell = ((size_t)slot * ${n_kv} + head / ${n_head // n_kv}) * ${cap * hd};
     for (uint32_t i = me; i < ${hd}; i += ${THREADS}) {
         q[i] = p.qkv[(size_t)row * ${width} + head * ${hd} + i];

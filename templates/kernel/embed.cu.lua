@@ -49,7 +49,11 @@ ${cuda.head(d, "kernel/embed.cu.lua", does, shapes)}
 
 ${cuda.params(d)}
 
-${quant.cu_functions()}
+${quant.cu_load()}
+% if quant.kind == "int" then
+
+${quant.cu_value()}
+% end
 
 ${cuda.open(d)}
     const uint32_t t = isa_cta_x();

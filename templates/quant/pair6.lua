@@ -32,7 +32,7 @@ ISA_FN void ${prefix}_pair6_1(const uint8_t *s, uint32_t g, uint32_t *sc, uint32
     *m = both >> 4 | (uint32_t)s[16 * g] >> 6 << 4;
 }
 
-%%template cu_functions(prefix)
+%%template cu_load(prefix)
 /* Scale and minimum of group g for one row; s points at its byte 0. */
 ISA_FN void ${prefix}_pair6(const uint8_t *s, uint32_t g, uint32_t *sc, uint32_t *m) {
     if (g < 4) {

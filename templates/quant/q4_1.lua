@@ -55,7 +55,7 @@ ISA_FN void q4_1_dequant(const uint8_t *atom, uint32_t nq, uint32_t q, uint32_t 
     }
 }
 
-%%template cu_functions()
+%%template cu_load()
 /* q4_1: scale and minimum of one row of group g of an atom of nq qblocks. */
 typedef struct q4_1_scale {
     float d, m;
@@ -77,6 +77,7 @@ ISA_FN void q4_1_codes(const uint8_t *atom, uint32_t nq, uint32_t g, uint32_t ro
     *hi = x >> 4 & 0x0f0f0f0fu;
 }
 
+%%template cu_sum()
 /* The group's exact sum from those of codes (lo, hi) and of activations (s0, s1) over its halves. */
 ISA_FN int32_t q4_1_total(const q4_1_scale &s, int32_t lo, int32_t hi, int32_t s0, int32_t s1) {
     (void)s, (void)s0, (void)s1;
@@ -87,7 +88,8 @@ ISA_FN float q4_1_min(const q4_1_scale &s) {
     return s.m;
 }
 
-/* The weight of a code in half `half` of the group. */
+%%template cu_value()
+/* The weight of a code in half `half` of a group. */
 ISA_FN float q4_1_value(const q4_1_scale &s, uint32_t code, uint32_t half) {
     (void)half;
     return s.d * (float)code + s.m;

@@ -69,8 +69,8 @@ ISA_FN void q4_k_dequant(const uint8_t *atom, uint32_t nq, uint32_t q, uint32_t 
     }
 }
 
-%%template cu_functions()
-${pair6.cu_functions("q4_k")}
+%%template cu_load()
+${pair6.cu_load("q4_k")}
 
 /* q4_k: scale, minimum and sub-scale of one row of group g of an atom, which is one qblock. */
 typedef struct q4_k_scale {
@@ -98,6 +98,7 @@ ISA_FN void q4_k_codes(const uint8_t *atom, uint32_t nq, uint32_t g, uint32_t ro
     *hi = isa_load_w32(qs + 256) >> g % 2 * 4 & 0x0f0f0f0fu;
 }
 
+%%template cu_sum()
 /* The group's exact sum from those of codes (lo, hi) and of activations (s0, s1) over its halves. */
 ISA_FN int32_t q4_k_total(const q4_k_scale &s, int32_t lo, int32_t hi, int32_t s0, int32_t s1) {
     (void)s0, (void)s1;
@@ -108,7 +109,8 @@ ISA_FN float q4_k_min(const q4_k_scale &s) {
     return 0.0f - s.m;
 }
 
-/* The weight of a code in half `half` of the group. */
+%%template cu_value()
+/* The weight of a code in half `half` of a group. */
 ISA_FN float q4_k_value(const q4_k_scale &s, uint32_t code, uint32_t half) {
     (void)half;
     return s.d * (float)s.sub * (float)code - s.m;

@@ -76,8 +76,8 @@ ISA_FN void q5_k_dequant(const uint8_t *atom, uint32_t nq, uint32_t q, uint32_t 
     }
 }
 
-%%template cu_functions()
-${pair6.cu_functions("q5_k")}
+%%template cu_load()
+${pair6.cu_load("q5_k")}
 
 /* q5_k: scale, minimum and sub-scale of one row of group g of an atom, which is one qblock. */
 typedef struct q5_k_scale {
@@ -107,6 +107,7 @@ ISA_FN void q5_k_codes(const uint8_t *atom, uint32_t nq, uint32_t g, uint32_t ro
           (isa_load_w32(qh + 256) >> g & 0x01010101u) << 4;
 }
 
+%%template cu_sum()
 /* The group's exact sum from those of codes (lo, hi) and of activations (s0, s1) over its halves. */
 ISA_FN int32_t q5_k_total(const q5_k_scale &s, int32_t lo, int32_t hi, int32_t s0, int32_t s1) {
     (void)s0, (void)s1;
@@ -117,7 +118,8 @@ ISA_FN float q5_k_min(const q5_k_scale &s) {
     return 0.0f - s.m;
 }
 
-/* The weight of a code in half `half` of the group. */
+%%template cu_value()
+/* The weight of a code in half `half` of a group. */
 ISA_FN float q5_k_value(const q5_k_scale &s, uint32_t code, uint32_t half) {
     (void)half;
     return s.d * (float)s.sub * (float)code - s.m;

@@ -63,7 +63,7 @@ ISA_FN void q6_k_dequant(const uint8_t *atom, uint32_t nq, uint32_t q, uint32_t 
     }
 }
 
-%%template cu_functions()
+%%template cu_load()
 /* q6_k: scale and the two sub-scales of one row of group g of an atom, which is one qblock. */
 typedef struct q6_k_scale {
     float d;
@@ -92,12 +92,14 @@ ISA_FN void q6_k_codes(const uint8_t *atom, uint32_t nq, uint32_t g, uint32_t ro
           (isa_load_w32(qh + 256) >> top & 0x03030303u) << 4;
 }
 
+%%template cu_sum()
 /* The group's exact sum from those of codes (lo, hi) and of activations (s0, s1) over its halves. */
 ISA_FN int32_t q6_k_total(const q6_k_scale &s, int32_t lo, int32_t hi, int32_t s0, int32_t s1) {
     return s.sub0 * (lo - 32 * s0) + s.sub1 * (hi - 32 * s1);
 }
 
-/* The weight of a code in half `half` of the group. */
+%%template cu_value()
+/* The weight of a code in half `half` of a group. */
 ISA_FN float q6_k_value(const q6_k_scale &s, uint32_t code, uint32_t half) {
     return s.d * (float)(half ? s.sub1 : s.sub0) * ((float)code - 32.0f);
 }

@@ -45,7 +45,7 @@ ISA_FN void q8_0_dequant(const uint8_t *atom, uint32_t nq, uint32_t q, uint32_t 
     }
 }
 
-%%template cu_functions()
+%%template cu_load()
 /* q8_0: scale of one row of group g of an atom of nq qblocks. */
 typedef struct q8_0_scale {
     float d;
@@ -66,13 +66,15 @@ ISA_FN void q8_0_codes(const uint8_t *atom, uint32_t nq, uint32_t g, uint32_t ro
     *hi = isa_load_w32(qs + 256);
 }
 
+%%template cu_sum()
 /* The group's exact sum from those of codes (lo, hi) and of activations (s0, s1) over its halves. */
 ISA_FN int32_t q8_0_total(const q8_0_scale &s, int32_t lo, int32_t hi, int32_t s0, int32_t s1) {
     (void)s, (void)s0, (void)s1;
     return lo + hi;
 }
 
-/* The weight of a code in half `half` of the group. */
+%%template cu_value()
+/* The weight of a code in half `half` of a group. */
 ISA_FN float q8_0_value(const q8_0_scale &s, uint32_t code, uint32_t half) {
     (void)half;
     return s.d * (float)(int8_t)code;

@@ -30,7 +30,9 @@ end
 
 %%template int_type(quant, K)
 % local t, a, groups = quant.type, descr.atoms(quant, K), quant.qblock_elems // 32
-${quant.cu_functions()}
+${quant.cu_load()}
+
+${quant.cu_sum()}
 
 /* One atom of nq qblocks: acc[t] is its part of one row for token t. */
 ISA_FN void ${t}_atom(const uint8_t *atom, const uint32_t nq, uint32_t row, const int8_t *x_q,
@@ -86,7 +88,7 @@ ISA_FN void ${t}_part(const uint8_t *strip, uint32_t a, uint32_t row, const int8
 
 %%template float_type(quant, K)
 % local t, a = quant.type, descr.atoms(quant, K)
-${quant.cu_functions()}
+${quant.cu_load()}
 
 /* Atom a of a strip: acc[t] is its part of one row for token t; x is the first token's. */
 ISA_FN void ${t}_part(const uint8_t *strip, uint32_t a, uint32_t row, const float *x,

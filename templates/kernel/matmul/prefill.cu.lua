@@ -39,7 +39,9 @@ end
 
 %%template int_type(quant, K)
 % local t, a, groups = quant.type, descr.atoms(quant, K), quant.qblock_elems // 32
-${quant.cu_functions()}
+${quant.cu_load()}
+
+${quant.cu_sum()}
 
 /* One atom of nq qblocks: acc[n] is its part of the fragment of tokens 8n .. 8n + 7. */
 ISA_FN void ${t}_atom(const uint8_t *atom, const uint32_t nq, const int8_t *x_q, const float *x_d,
@@ -88,7 +90,7 @@ ISA_FN void ${t}_part(const uint8_t *strip, uint32_t a, const int8_t *x_q, const
 
 %%template float_type(quant, K)
 % local t, a = quant.type, descr.atoms(quant, K)
-${quant.cu_functions()}
+${quant.cu_load()}
 
 /* Atom a of a strip: acc[n] is its part of the fragment of tokens 8n .. 8n + 7; x is the first token's. */
 ISA_FN void ${t}_part(const uint8_t *strip, uint32_t a, const float *x, uint32_t n_tokens,
