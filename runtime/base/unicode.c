@@ -118,7 +118,7 @@ size_t lb_utf8_encode(uint32_t code, char out[4]) {
         out[0] = (char)code;
         return 1;
     }
-    size_t n = code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
+    size_t n = lb_utf8_bytes(code);
     for (size_t i = n - 1; i > 0; i--) {
         out[i] = (char)(0x80 | (code & 0x3F));
         code >>= 6;
@@ -130,6 +130,10 @@ size_t lb_utf8_encode(uint32_t code, char out[4]) {
 size_t lb_utf8_valid_bytes(const char *s, size_t n_bytes) {
     size_t at = 0;
     while (at < n_bytes) {
+        if ((uint8_t)s[at] < 0x80) {
+            at++;
+            continue;
+        }
         uint32_t code;
         size_t n = lb_utf8_decode(s + at, n_bytes - at, &code);
         if (n == 0) {

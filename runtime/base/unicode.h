@@ -57,6 +57,11 @@ size_t lb_utf8_decode(const char *s, size_t n_bytes, uint32_t *code);
  * more bytes could complete it. */
 bool lb_utf8_is_cut(const char *s, size_t n_bytes);
 
+/* Length of a scalar value in UTF-8. */
+static inline size_t lb_utf8_bytes(uint32_t code) {
+    return code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
+}
+
 /* Writes `code` and returns its length, 1..4; what is no scalar value is written as U+FFFD. */
 size_t lb_utf8_encode(uint32_t code, char out[4]);
 

@@ -4,56 +4,97 @@
  * merge, SPM by the score of the token that a pair makes up. */
 #include "token/merge.h"
 
-#include <string.h>
-
 #include "base/hash.h"
 
 bool rt_merger_new(rt_merger *m, const rt_tokenizer *tok, size_t n_bytes, lb_arena *arena,
                    lb_err *err) {
     uint32_t n = (uint32_t)n_bytes + 1;
+    uint32_t n_scored = tok->kind == RT_TOKENIZER_SCORES ? n : 0;
+    uint32_t n_pairs = tok->kind == RT_TOKENIZER_SCORES ? RT_JOINED_PAIRS : 0;
     *m = (rt_merger){.id = lb_alloc_n(arena, n, sizeof *m->id, err)};
     m->at = lb_alloc_n(arena, n, sizeof *m->at, err);
     m->next = lb_alloc_n(arena, n, sizeof *m->next, err);
     m->prev = lb_alloc_n(arena, n, sizeof *m->prev, err);
-    return m->id != NULL && m->at != NULL && m->next != NULL && m->prev != NULL &&
-           rt_queue_new(&m->queue, tok->n_ranks, n, arena, err);
+    m->joined = lb_alloc_n(arena, n_scored, sizeof *m->joined, err);
+    m->pairs = lb_alloc_n(arena, n_pairs, sizeof *m->pairs, err);
+    if (m->id == NULL || m->at == NULL || m->next == NULL || m->prev == NULL ||
+        m->joined == NULL || m->pairs == NULL) {
+        return false;
+    }
+    for (uint32_t i = 0; i < n_pairs; i++) {
+        m->pairs[i].left = RT_TOKEN_NONE;
+    }
+    for (int byte = 0; byte < 256; byte++) {
+        char text = (char)byte;
+        bool by_table = tok->kind == RT_TOKENIZER_BYTES;
+        m->first_id[byte] = by_table ? tok->byte_id[byte] : rt_token_find(tok, &text, 1);
+    }
+    return rt_queue_new(&m->queue, tok->n_ranks, n, arena, err);
+}
+
+/* Equality of two texts of 1 byte or more: most are short, and a call costs more than they do. */
+static bool same_bytes(const char *a, const char *b, size_t n) {
+    const uint8_t *p = (const uint8_t *)a;
+    const uint8_t *q = (const uint8_t *)b;
+    for (; n > 8; n -= 8, p += 8, q += 8) {
+        if (lb_hash_word(p, 8) != lb_hash_word(q, 8)) {
+            return false;
+        }
+    }
+    return lb_hash_word(p, n) == lb_hash_word(q, n);
 }
 
 uint32_t rt_token_find(const rt_tokenizer *tok, const char *s, size_t n_bytes) {
     if (tok->text_slots == NULL || n_bytes > tok->text_max_bytes || n_bytes == 0) {
         return RT_TOKEN_NONE;
     }
-    for (uint64_t slot = lb_hash_bytes(s, n_bytes);; slot++) {
-        uint32_t entry = tok->text_slots[slot & tok->text_slots_mask];
-        if (entry == 0) {
+    uint64_t hash = lb_hash_bytes(s, n_bytes);
+    for (uint64_t i = hash;; i++) {
+        uint32_t slot = tok->text_slots[i & tok->text_slots_mask];
+        if (slot == 0) {
             return RT_TOKEN_NONE;
         }
-        uint32_t at = tok->text_at[entry - 1];
-        if (tok->text_at[entry] - at == n_bytes && memcmp(tok->text + at, s, n_bytes) == 0) {
-            return entry - 1;
+        if (!lb_slot_fits(slot, hash)) {
+            continue;
+        }
+        uint32_t id = lb_slot_index(slot);
+        uint32_t at = tok->text_at[id];
+        if (tok->text_at[id + 1] - at == n_bytes && same_bytes(tok->text + at, s, n_bytes)) {
+            return id;
         }
     }
 }
 
 /* Rank of the merge "left right", or RT_QUEUE_NONE. */
 static uint32_t find_merge(const rt_tokenizer *tok, uint32_t left, uint32_t right) {
-    for (uint64_t slot = lb_hash_pair(left, right);; slot++) {
-        uint32_t entry = tok->merge_slots[slot & tok->merge_slots_mask];
-        if (entry == 0) {
+    uint64_t hash = lb_hash_pair(left, right);
+    for (uint64_t i = hash;; i++) {
+        uint32_t slot = tok->merge_slots[i & tok->merge_slots_mask];
+        if (slot == 0) {
             return RT_QUEUE_NONE;
         }
-        const rt_merge *merge = &tok->merges[entry - 1];
-        if (merge->left == left && merge->right == right) {
-            return entry - 1;
+        const rt_merge *merge = &tok->merges[lb_slot_index(slot)];
+        if (lb_slot_fits(slot, hash) && merge->left == left && merge->right == right) {
+            return lb_slot_index(slot);
         }
     }
 }
 
-/* The token that symbols i and its successor make up, by text. */
+/* The token that symbols i and `right`, the next one, make up, by text. */
 static uint32_t find_joined(const rt_merger *m, const rt_tokenizer *tok, const char *word,
-                            uint32_t i) {
-    uint32_t end = m->at[m->next[m->next[i]]];
-    return rt_token_find(tok, word + m->at[i], end - m->at[i]);
+                            uint32_t i, uint32_t right) {
+    uint32_t end = m->at[m->next[right]];
+    uint32_t left_id = m->id[i];
+    uint32_t right_id = m->id[right];
+    if (left_id == RT_TOKEN_NONE || right_id == RT_TOKEN_NONE) {
+        return rt_token_find(tok, word + m->at[i], end - m->at[i]);
+    }
+    rt_joined_pair *pair = &m->pairs[lb_hash_pair(left_id, right_id) % RT_JOINED_PAIRS];
+    if (pair->left != left_id || pair->right != right_id) {
+        *pair = (rt_joined_pair){left_id, right_id,
+                                 rt_token_find(tok, word + m->at[i], end - m->at[i])};
+    }
+    return pair->id;
 }
 
 /* Queues the pair of symbol i and the one behind it, if they merge. `n` is the end of the list. */
@@ -65,8 +106,9 @@ static void consider(rt_merger *m, const rt_tokenizer *tok, const char *word, ui
     }
     uint32_t rank = RT_QUEUE_NONE;
     if (tok->kind == RT_TOKENIZER_SCORES) {
-        uint32_t id = find_joined(m, tok, word, i);
+        uint32_t id = find_joined(m, tok, word, i, right);
         rank = id == RT_TOKEN_NONE ? RT_QUEUE_NONE : tok->rank[id];
+        m->joined[i] = id;
     } else if (m->id[i] != RT_TOKEN_NONE && m->id[right] != RT_TOKEN_NONE) {
         rank = find_merge(tok, m->id[i], m->id[right]);
     }
@@ -79,8 +121,7 @@ static void consider(rt_merger *m, const rt_tokenizer *tok, const char *word, ui
 static void join(rt_merger *m, const rt_tokenizer *tok, const char *word, uint32_t i,
                  uint32_t rank, uint32_t n) {
     uint32_t right = m->next[i];
-    m->id[i] = tok->kind == RT_TOKENIZER_SCORES ? find_joined(m, tok, word, i)
-                                                 : tok->merges[rank].id;
+    m->id[i] = tok->kind == RT_TOKENIZER_SCORES ? m->joined[i] : tok->merges[rank].id;
     rt_queue_remove(&m->queue, right);
     m->next[i] = m->next[right];
     if (m->next[i] != n) {
@@ -97,7 +138,7 @@ static void join(rt_merger *m, const rt_tokenizer *tok, const char *word, uint32
  * byte by byte. */
 static size_t unit_bytes(rt_tokenizer_kind kind, const char *word, size_t at, size_t n_bytes) {
     uint32_t code;
-    if (kind == RT_TOKENIZER_BYTES) {
+    if (kind == RT_TOKENIZER_BYTES || (uint8_t)word[at] < 0x80) {
         return 1;
     }
     size_t n = lb_utf8_decode(word + at, n_bytes - at, &code);
@@ -109,8 +150,7 @@ static uint32_t begin(rt_merger *m, const rt_tokenizer *tok, const char *word, s
     uint32_t n = 0;
     for (size_t at = 0; at < n_bytes; n++) {
         size_t len = unit_bytes(tok->kind, word, at, n_bytes);
-        m->id[n] = tok->kind == RT_TOKENIZER_BYTES ? tok->byte_id[(uint8_t)word[at]]
-                                                   : rt_token_find(tok, word + at, len);
+        m->id[n] = len == 1 ? m->first_id[(uint8_t)word[at]] : rt_token_find(tok, word + at, len);
         m->at[n] = (uint32_t)at;
         m->next[n] = n + 1;
         m->prev[n] = n - 1;

@@ -5,11 +5,24 @@
 #include "token/queue.h"
 #include "token/token.h"
 
+/* Two tokens side by side and the token that their texts make up, or RT_TOKEN_NONE. */
+typedef struct rt_joined_pair {
+    uint32_t left, right, id;
+} rt_joined_pair;
+
+enum { RT_JOINED_PAIRS = 1024 };
+
 /* Symbols of the word at hand: a list over arrays, in text order. Symbol i is the token id[i], or
  * RT_TOKEN_NONE, and covers the word's bytes from at[i] to at[next[i]]. */
 typedef struct rt_merger {
     uint32_t *id, *at, *next, *prev; /* [n_items + 1] */
     rt_queue queue;                  /* item i: the pair of symbol i and the one behind it */
+    uint32_t first_id[256];          /* token of a one-byte symbol */
+
+    /* RT_TOKENIZER_SCORES only: what the queued pair of symbol i makes up, and pairs of tokens that
+     * were looked up lately. */
+    uint32_t *joined;
+    rt_joined_pair *pairs; /* [RT_JOINED_PAIRS], by lb_hash_pair */
 } rt_merger;
 
 /* Where ids go: beyond `cap` they are only counted. */

@@ -65,34 +65,50 @@ static uint32_t lowest_rank(const rt_queue *q) {
     return at;
 }
 
-/* Puts `i` between `before` and `after`, either of which may be RT_QUEUE_NONE. */
-static void link_between(rt_queue *q, uint32_t rank, uint32_t before, uint32_t i, uint32_t after) {
-    q->prev[i] = before;
+/* Puts `i` at the end of the list that begins with `first`. */
+static void append(rt_queue *q, uint32_t first, uint32_t i) {
+    uint32_t last = q->prev[first];
+    q->next[last] = i;
+    q->prev[i] = last;
+    q->next[i] = RT_QUEUE_NONE;
+    q->prev[first] = i;
+}
+
+/* Puts `i` in its place in a list in order: among the first few. */
+static void insert(rt_queue *q, uint32_t rank, uint32_t first, uint32_t i) {
+    uint32_t before = RT_QUEUE_NONE;
+    uint32_t after = first;
+    while (after != RT_QUEUE_NONE && after < i) {
+        before = after;
+        after = q->next[after];
+    }
+    if (after == RT_QUEUE_NONE) {
+        append(q, first, i);
+        return;
+    }
     q->next[i] = after;
+    q->prev[i] = q->prev[after];
+    q->prev[after] = i;
     if (before == RT_QUEUE_NONE) {
         q->head[rank] = i;
     } else {
         q->next[before] = i;
     }
-    if (after != RT_QUEUE_NONE) {
-        q->prev[after] = i;
-    }
 }
 
 void rt_queue_push(rt_queue *q, uint32_t i, uint32_t rank) {
-    uint32_t before = RT_QUEUE_NONE;
-    uint32_t after = q->head[rank];
-    if (after == RT_QUEUE_NONE) {
-        set_bit(q, rank);
-    }
-    if (rank < q->sorted) {
-        while (after != RT_QUEUE_NONE && after < i) {
-            before = after;
-            after = q->next[after];
-        }
-    }
+    uint32_t first = q->head[rank];
     q->rank[i] = rank;
-    link_between(q, rank, before, i, after);
+    if (first == RT_QUEUE_NONE) {
+        set_bit(q, rank);
+        q->head[rank] = i;
+        q->next[i] = RT_QUEUE_NONE;
+        q->prev[i] = i;
+    } else if (rank < q->sorted) {
+        insert(q, rank, first, i);
+    } else {
+        append(q, first, i);
+    }
 }
 
 void rt_queue_remove(rt_queue *q, uint32_t i) {
@@ -101,18 +117,19 @@ void rt_queue_remove(rt_queue *q, uint32_t i) {
         return;
     }
     q->rank[i] = RT_QUEUE_NONE;
+    uint32_t first = q->head[rank];
     uint32_t before = q->prev[i];
     uint32_t after = q->next[i];
-    if (after != RT_QUEUE_NONE) {
-        q->prev[after] = before;
-    }
-    if (before != RT_QUEUE_NONE) {
+    if (i != first) {
         q->next[before] = after;
+        q->prev[after == RT_QUEUE_NONE ? first : after] = before;
         return;
     }
     q->head[rank] = after;
     if (after == RT_QUEUE_NONE) {
         clear_bit(q, rank);
+    } else {
+        q->prev[after] = before; /* the last one */
     }
 }
 
@@ -130,20 +147,29 @@ static uint32_t merge_lists(rt_queue *q, uint32_t a, uint32_t b) {
     return first;
 }
 
-/* Sorts the list of `rank` by item. Pairs mostly came from left to right, so the list is mostly a
- * few descending runs; runs are taken off, turned round and merged, lists of like size first. */
+static bool is_sorted(const rt_queue *q, uint32_t i) {
+    uint32_t next = q->next[i];
+    while (next != RT_QUEUE_NONE && i < next) {
+        i = next;
+        next = q->next[i];
+    }
+    return next == RT_QUEUE_NONE;
+}
+
+/* Sorts the list of `rank` by item: ascending runs are taken off and merged, lists of like size
+ * first. */
 static void sort_list(rt_queue *q, uint32_t rank) {
     uint32_t part[32];
     size_t n_parts = 0;
     uint32_t n_runs = 0;
     for (uint32_t i = q->head[rank]; i != RT_QUEUE_NONE;) {
-        uint32_t run = RT_QUEUE_NONE;
-        do {
-            uint32_t next = q->next[i];
-            q->next[i] = run;
-            run = i;
-            i = next;
-        } while (i != RT_QUEUE_NONE && i < run);
+        uint32_t run = i;
+        while (q->next[i] != RT_QUEUE_NONE && i < q->next[i]) {
+            i = q->next[i];
+        }
+        uint32_t rest = q->next[i];
+        q->next[i] = RT_QUEUE_NONE;
+        i = rest;
         for (uint32_t size = ++n_runs; (size & 1) == 0; size >>= 1) {
             run = merge_lists(q, part[--n_parts], run);
         }
@@ -154,10 +180,12 @@ static void sort_list(rt_queue *q, uint32_t rank) {
         all = merge_lists(q, part[--n_parts], all);
     }
     q->head[rank] = all;
-    for (uint32_t before = RT_QUEUE_NONE; all != RT_QUEUE_NONE; all = q->next[all]) {
-        q->prev[all] = before;
-        before = all;
+    uint32_t last = all;
+    for (uint32_t i = q->next[all]; i != RT_QUEUE_NONE; i = q->next[i]) {
+        q->prev[i] = last;
+        last = i;
     }
+    q->prev[all] = last;
 }
 
 uint32_t rt_queue_pop(rt_queue *q, uint32_t *rank) {
@@ -166,7 +194,9 @@ uint32_t rt_queue_pop(rt_queue *q, uint32_t *rank) {
         return RT_QUEUE_NONE;
     }
     if (r >= q->sorted) {
-        sort_list(q, r);
+        if (!is_sorted(q, q->head[r])) {
+            sort_list(q, r);
+        }
         q->sorted = r + 1;
     }
     uint32_t i = q->head[r];

@@ -1,11 +1,11 @@
 /* queue.h -- pairs of symbols waiting to be merged, taken out lowest rank first and, among equals,
  * leftmost first.
  *
- * One list per rank and a tree of bits over the ranks that have one. Pairs are put in front of
- * their list and sorted when the list's turn comes. A merge of the lowest rank r can only bring up
- * lower or equal ranks beside the merged symbol, left of all that r's list still holds, so those
- * are put in order at once, in at most two steps. Every operation but that one sort takes constant
- * time. */
+ * One list per rank and a tree of bits over the ranks that have one. Pairs are put at the end of
+ * their list, mostly in order; a list is sorted, if it must be, when its turn comes. A merge of the
+ * lowest rank r can only bring up lower or equal ranks beside the merged symbol, left of all that
+ * r's list still holds, so those are put in their place at once, in at most two steps. Every
+ * operation but that one sort takes constant time. */
 #ifndef RT_TOKEN_QUEUE_H
 #define RT_TOKEN_QUEUE_H
 
@@ -24,7 +24,8 @@ typedef struct rt_queue {
     uint32_t *head;                  /* [n_ranks], first item of each list */
     uint64_t *bits[RT_QUEUE_LEVELS]; /* a bit says that the list, or the word below, is not empty */
     uint32_t *rank;                  /* [n_items]; RT_QUEUE_NONE: not in the queue */
-    uint32_t *next, *prev;           /* [n_items] */
+    uint32_t *next;                  /* [n_items]; RT_QUEUE_NONE behind the last */
+    uint32_t *prev;                  /* [n_items]; of the first: the last */
     uint32_t sorted;                 /* lists of lower ranks than this are kept in order */
 } rt_queue;
 

@@ -96,8 +96,7 @@ static bool encode_words(const rt_tokenizer *tok, rt_token_scratch *s, const fra
         size_t end = rt_split_next(s->chars, at, n);
         size_t n_bytes = 0;
         for (; at < end; at++) {
-            char utf8[4];
-            n_bytes += lb_utf8_encode(rt_code(s->chars[at]), utf8);
+            n_bytes += lb_utf8_bytes(rt_code(s->chars[at]));
         }
         if (!rt_merge_word(&s->merger, tok, f->text + at_byte, n_bytes, sink, err)) {
             return false;

@@ -58,13 +58,13 @@ struct rt_tokenizer {
     uint32_t text_max_bytes; /* of one token */
 
     const uint32_t *byte_id;    /* [256], or RT_TOKEN_NONE */
-    const uint32_t *text_slots; /* by lb_hash_bytes: id + 1, 0 free; NULL where not needed. Holds
-                                 * only tokens that ordinary text may become. */
+    const uint32_t *text_slots; /* lb_slot by lb_hash_bytes; NULL where not needed. Holds only
+                                 * tokens that ordinary text may become. */
     uint32_t text_slots_mask;
     uint32_t n_ranks;            /* of merges, or of scores */
     const uint32_t *rank;        /* RT_TOKENIZER_SCORES, [n_tokens]: lower merges first */
     const rt_merge *merges;      /* the others, [n_ranks] */
-    const uint32_t *merge_slots; /* and by lb_hash_pair: rank + 1, 0 free */
+    const uint32_t *merge_slots; /* and lb_slot by lb_hash_pair */
     uint32_t merge_slots_mask;
 
     const rt_special *specials;

@@ -1,5 +1,5 @@
-/* test_pretok.c -- the expression parser, sets of code points, what the splitter compiler accepts and
- * refuses, and the table of names. */
+/* test_pretok.c -- the expression parser, sets of code points, what the splitter compiler accepts
+ * and refuses, and the table of names. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

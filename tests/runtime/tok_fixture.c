@@ -26,10 +26,11 @@ static uint32_t slots_for(uint32_t n) {
 }
 
 static void add_slot(uint32_t *slots, uint32_t mask, uint64_t hash, uint32_t value) {
-    while (slots[hash & mask] != 0) {
-        hash++;
+    uint64_t i = hash;
+    while (slots[i & mask] != 0) {
+        i++;
     }
-    slots[hash & mask] = value + 1;
+    slots[i & mask] = lb_slot(hash, value);
 }
 
 static void fill_tokens(rt_tokenizer *t, const tok_row *rows, lb_arena *arena) {
