@@ -74,7 +74,7 @@ static bool emit(lg_context *c, const build_args *a, const lg_request *rq, const
               lg_process_first_line(cc, "--version", c->arena, &compiler, err) &&
               (linked || image(c, &r, *out, hex, err));
     if (ok) {
-        const lg_emit_options o = {c->root, *out, *name, r.file, linked, linked ? NULL : hex, rq->kv, cc, compiler};
+        const lg_emit_options o = {c->root, *out, *name, r.file, linked, linked ? NULL : hex, rq->kv, a->model.pre, cc, compiler};
         ok = lg_emit(r.plan, &r.proof, r.host, &o, c->arena, &result, err);
     }
     if (ok) {

@@ -6,16 +6,16 @@
 #include "command.h"
 #include "pipeline.h"
 
-enum { LG_MODEL_OPTIONS = 6 };
+enum { LG_MODEL_OPTIONS = 7 };
 
 typedef struct lg_model_args {
-    const char *model, *arch, *kv;
+    const char *model, *arch, *kv, *pre;
     uint64_t ctx, slots, chunk;
 } lg_model_args;
 
 lg_model_args lg_model_args_default(void);
 
-/* Fills options[0..LG_MODEL_OPTIONS) with --model --arch --ctx --slots --chunk --kv; returns their number. */
+/* Fills options[0..LG_MODEL_OPTIONS) with --model --arch --ctx --slots --chunk --kv --pre; returns their number. */
 uint32_t lg_model_options(lg_model_args *a, lb_opt *options);
 
 /* Parses the line; prints help and sets *done, or fills the request. Fails with LB_USAGE. */

@@ -250,7 +250,7 @@ static bool render_program(lg_emitter *e, const lg_proof *proof, lb_err *err) {
     if (!lg_emit_params(e->plan, e->o, e->arena, &all, err) || !lg_emit_info(e, all, &info, err) ||
         !info_lines(e, info, &b, lines, err) || !lg_emit_render(e, "program/kernels.h.lua", all, "src/kernels.h", err) ||
         !lg_emit_render(e, "program/step.c.lua", all, "src/step.c", err) || !render_kernels(e, err) || !render_plain(e, all, err) ||
-        !lg_emit_text_parts(e, all, err)) {
+        !lg_emit_text_parts(e, err)) {
         return false;
     }
     lg_value *model = with_keys(&b, all);
@@ -264,6 +264,7 @@ static bool render_program(lg_emitter *e, const lg_proof *proof, lb_err *err) {
     lg_value *build = with_keys(&b, all);
     lg_build_set(&b, build, "own_sources", own_sources(e, &b));
     lg_build_set(&b, build, "kernel_sources", kernel_sources(e, &b));
+    lg_build_set_bool(&b, build, "has_tokenizer", e->has_tokenizer);
     lg_build_set(&b, build, "runtime_sources", sources);
     return lg_build_done(&b, err) && lg_emit_render(e, "program/build.ninja.lua", build, "build.ninja", err) &&
            lg_emit_render(e, "program/bundle.sh.lua", build, "bundle.sh", err) &&

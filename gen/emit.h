@@ -17,6 +17,7 @@ typedef struct lg_emit_options {
     bool weights_linked;
     const char *image_digest; /* hex, of the packed image; NULL if linked */
     const char *kv;
+    const char *pre;      /* pre-tokenizer in place of the file's, or NULL */
     const char *cc;       /* the C compiler for the row's host side */
     const char *compiler; /* its identity, one line */
 } lg_emit_options;

@@ -30,6 +30,6 @@ bool lg_emit_render(lg_emitter *e, const char *template, const lg_value *params,
 bool lg_emit_info(lg_emitter *e, const lg_value *all, const lg_value **out, lb_err *err);
 
 /* emit_text.c: the tokenizer and the chat template as C, where the model file has them. */
-bool lg_emit_text_parts(lg_emitter *e, const lg_value *all, lb_err *err);
+bool lg_emit_text_parts(lg_emitter *e, lb_err *err);
 
 #endif

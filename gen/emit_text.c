@@ -8,6 +8,7 @@
 #include "emit_parts.h"
 #include "gguf_value.h"
 #include "jinja/jinja.h"
+#include "tok.h"
 
 static const char *const TEMPLATE_KEY = "tokenizer.chat_template";
 
@@ -63,9 +64,24 @@ static bool emit_chat(lg_emitter *e, lb_err *err) {
            lg_emit_render(e, "program/chat_template.c.lua", params, "src/chat_template.c", err);
 }
 
-bool lg_emit_text_parts(lg_emitter *e, const lg_value *all, lb_err *err) {
-    (void)all;
+/* The tables as one binary file that an assembler line links in, and C that says what lies where. */
+static bool emit_tokenizer(lg_emitter *e, const lg_tok *tok, lb_err *err) {
+    const uint8_t *image = NULL;
+    size_t n = 0;
+    const lg_value *params = NULL;
+    e->has_tokenizer = true;
+    return lg_tok_image(tok, e->arena, &image, &n, &params, err) && lg_emit_add(e, "src/tokenizer.bin", image, n, err) &&
+           lg_emit_render(e, "program/tokenizer.c.lua", params, "src/tokenizer.c", err) &&
+           lg_emit_render(e, "program/tokenizer_tables.S.lua", params, "src/tokenizer_tables.S", err);
+}
+
+bool lg_emit_text_parts(lg_emitter *e, lb_err *err) {
+    const lg_tok_options options = {.pre = e->o->pre};
+    lg_tok *tok = NULL;
     e->has_tokenizer = false;
     e->has_chat = false;
+    if (!lg_tok_read(e->o->file, &options, e->arena, &tok, err) || (tok != NULL && !emit_tokenizer(e, tok, err))) {
+        return false;
+    }
     return lg_gguf_find(e->o->file, TEMPLATE_KEY) == NULL || emit_chat(e, err);
 }

@@ -3,8 +3,11 @@ local function object(source)
   return "obj/" .. source .. ".o"
 end
 
-local function objects(own, runtime)
+local function objects(own, runtime, has_tokenizer)
   local out = {}
+  if has_tokenizer then
+    out[1] = object("src/tokenizer_tables")
+  end
   for _, s in ipairs(own) do
     out[#out + 1] = object(s)
   end
@@ -59,11 +62,14 @@ rule bundle
 % for _, s in ipairs(own_sources) do
 build ${object(s)}: ${rule_of(s, kernel_sources)} ${s}.c
 % end
+% if has_tokenizer then
+build ${object("src/tokenizer_tables")}: cc src/tokenizer_tables.S | src/tokenizer.bin
+% end
 % for _, s in ipairs(runtime_sources) do
 build ${object(s)}: cc ${s}.c
 % end
 
 build ${model}-cli: link $
-  ${objects(own_sources, runtime_sources)}
+  ${objects(own_sources, runtime_sources, has_tokenizer)}
 build obj/libs: bundle ${model}-cli | bundle.sh
 default ${model}-cli obj/libs
