@@ -16,8 +16,8 @@ model=build/models/SmolLM2-135M-Instruct.Q4_1.gguf
 say "3/4 lagen build --model $model --arch native"
 program=$(build/lagen build --model "$model" --arch native)
 
-question="What is the capital of France?"
+question="Give me three tips for staying healthy."
 say "4/4 $program run -p \"$question\""
-"$program" run --greedy -n 64 --stats -p "$question"
+"$program" run --greedy -n 120 --stats -p "$question"
 
 say "next: $program chat"
