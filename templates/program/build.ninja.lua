@@ -32,8 +32,9 @@ builddir = obj
 
 cc = ${target.cc}
 warn = -std=c11 -Wall -Wextra -Wconversion -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Werror
-# -ffp-contract=off: every fused operation is written as one (docs/numerics.md of lagen).
-opt = -O2 ${join(target.flags, " ")} -ffp-contract=off
+# -ffp-contract=off: every fused operation is written as one (docs/numerics.md of lagen). Only kernels are
+# compiled for the machine: what checks at start whether this is that machine must run on any.
+opt = -O2 -ffp-contract=off
 
 rule kernel
   command = $cc $warn -O3 ${join(target.flags, " ")} -ffp-contract=off -Isrc -Isrc/lib -Iruntime -MMD -MF $out.d -c $in -o $out
