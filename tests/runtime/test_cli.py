@@ -12,6 +12,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import termios
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -300,6 +301,14 @@ class Terminal:
                 assert data, (pattern, "ended", self.text[self.seen:])
                 self.text += data.decode("utf-8", "replace")
 
+    def prompt(self, seconds=20):
+        """Waits for a prompt, and for the line editor behind it: what comes before is not edited."""
+        self.expect("> ", seconds)
+        end = time.monotonic() + seconds
+        while termios.tcgetattr(self.fd)[3] & termios.ICANON:
+            assert time.monotonic() < end, "no line editor"
+            time.sleep(0.01)
+
     def send(self, text):
         os.write(self.fd, text.encode() if isinstance(text, str) else text)
 
@@ -321,37 +330,37 @@ class Terminal:
 
 def test_chat_on_a_terminal():
     t = Terminal("chat", "--greedy")
-    t.expect("> ")
+    t.prompt()
     t.send("go on forever\r")
     t.expect("tick tick tick")
     t.send("\x03")  # ends the answer
     t.expect(r"\[interrupted\]")
-    t.expect("> ")
+    t.prompt()
     t.send("turns\r")  # and not the conversation
     t.expect("2 user turns")
-    t.expect("> ")
+    t.prompt()
     t.send("half a line\x03")  # ends the line
     t.expect(r"leaves\]")
-    t.expect("> ")
+    t.prompt()
     t.send("/help\r")
     t.expect("/system TEXT")
-    t.expect("> ")
+    t.prompt()
     t.send("/sta\x7f\x7f\x7freset\r")  # editing
     t.expect("begins anew")
-    t.expect("> ")
+    t.prompt()
     t.send("turns\r")
     t.expect("1 user turns")
-    t.expect("> ")
+    t.prompt()
     t.send("\x10\r")  # Ctrl-P: the line before
     t.expect("2 user turns")
-    t.expect("> ")
+    t.prompt()
     t.send("\u00f6\u4e2d\r")  # characters of several bytes
     t.expect("Hello, w\u00f6rld!")
-    t.expect("> ")
+    t.prompt()
     t.send("\x04")
     assert t.status() == 0
     t = Terminal("chat", "--greedy")
-    t.expect("> ")
+    t.prompt()
     t.send("/quit\r")
     assert t.status() == 0
 
