@@ -40,7 +40,7 @@ function module.describe(op)
     covers = { { param = "y", rows = { axis = "rows", tile = tile, n = "T" },
                  cols = { { axis = "heads", first = 0, tile = op.hd, begin = 0,
                             n = op.n_head * op.hd } } } },
-    scratch = tile * (1024 + op.hd * 20 + 64) + 1024, reduction = "splits256", tolerance = 1e-5,
+    scratch = tile * (1088 + op.hd * 20 + 64) + 1024, reduction = "splits256", tolerance = 1e-5,
     bytes = "slots * ctx * " .. op.n_kv * op.hd * 4 .. " + T * " .. op.n_head * op.hd * 8,
     flops = "T * ctx * " .. op.n_head * op.hd * 4,
     includes = { op.hw.isa, "isa_math.h" }, features = { "f16", "f32" },
@@ -75,6 +75,9 @@ ${descr.c_head(d, "kernel/attn.c.lua", does, shapes)}
 
 ${descr.c_params(d)}
 
+/* Row stride of the weights: 256, and 16 more so that the rows spread over the cache. */
+enum { P_STRIDE = 272 };
+
 /* Pairs (row, head) that share keys: rows of one sequence, heads of one key head. */
 typedef struct pairs {
     uint32_t n;
@@ -83,8 +86,8 @@ typedef struct pairs {
     float top[${pairs}], sum[${pairs}];  /* m and l of docs/numerics.md */
     float q[${pairs}][${hd}];
     float o[${pairs}][${hd}];
-    float p[${pairs}][256];              /* scores, then weights, of the split's positions */
-    float part[3][${pairs}][${hd}];      /* chains of 64 positions: the running one, 0 + 1, 2 + 3 */
+    float p[${pairs}][P_STRIDE];         /* scores, then weights, of the split's positions */
+    float part[3][${pairs}][${hd}];      /* chains of 64 positions: 0 + 1, 2 + 3, and 1 or 3 alone */
 } pairs;
 
 /* First position of pair i inside the split at `split`, and one past its last; equal if it sees none. */
@@ -109,7 +112,8 @@ ISA_FN void score_tile(pairs *s, uint32_t i, const uint16_t *keys, uint32_t at, 
     for (uint32_t a = 0; a < n * n_vec; a++) {
         acc[a] = isa_set1(0.0f);
     }
-    for (uint32_t dim = 0; dim < ${hd}; dim++) {
+    const float *q = s->q[i];
+    for (uint32_t dim = 0; dim < ${hd}; dim++, q++) {
         isa_f k[4];
 #pragma GCC unroll 4
         for (uint32_t v = 0; v < n_vec; v++) {
@@ -117,17 +121,18 @@ ISA_FN void score_tile(pairs *s, uint32_t i, const uint16_t *keys, uint32_t at, 
         }
 #pragma GCC unroll 16
         for (uint32_t j = 0; j < n; j++) {
-            isa_f q = isa_set1(s->q[i + j][dim]);
+            isa_f one = isa_set1(q[j * ${hd}]);
 #pragma GCC unroll 4
             for (uint32_t v = 0; v < n_vec; v++) {
-                acc[j * n_vec + v] = isa_fma(q, k[v], acc[j * n_vec + v]);
+                acc[j * n_vec + v] = isa_fma(one, k[v], acc[j * n_vec + v]);
             }
         }
     }
+    float *p = s->p[i] + at;
 #pragma GCC unroll 16
     for (uint32_t a = 0; a < n * n_vec; a++) {
-        isa_store(s->p[i + a / n_vec] + at + a % n_vec * ISA_N,
-            isa_mul(acc[a], isa_set1(${hexfloat(scale)})));
+        isa_f score = isa_mul(acc[a], isa_set1(${hexfloat(scale)}));
+        isa_store(p + a / n_vec * P_STRIDE + a % n_vec * ISA_N, score);
     }
 }
 
@@ -175,55 +180,6 @@ static float weights(pairs *s, uint32_t i, uint32_t first, uint32_t last, float 
     return isa_lanes_sum(lane);
 }
 
-/* part[0] of n pairs from i on += weight * value over positions [from, to) of the split, n_vec * ISA_N
- * dimensions from `dim` on. */
-ISA_FN void value_tile(pairs *s, uint32_t i, const uint16_t *values, uint32_t from, uint32_t to,
-    uint32_t dim, const uint32_t n, const uint32_t n_vec) {
-    isa_f acc[16];
-#pragma GCC unroll 16
-    for (uint32_t a = 0; a < n * n_vec; a++) {
-        acc[a] = isa_load(s->part[0][i + a / n_vec] + dim + a % n_vec * ISA_N);
-    }
-    for (uint32_t t = from; t < to; t++) {
-        isa_f value[4];
-#pragma GCC unroll 4
-        for (uint32_t v = 0; v < n_vec; v++) {
-            value[v] = isa_load_half(values + (size_t)t * ${hd} + dim + v * ISA_N);
-        }
-#pragma GCC unroll 16
-        for (uint32_t j = 0; j < n; j++) {
-            isa_f p = isa_set1(s->p[i + j][t]);
-#pragma GCC unroll 4
-            for (uint32_t v = 0; v < n_vec; v++) {
-                acc[j * n_vec + v] = isa_fma(p, value[v], acc[j * n_vec + v]);
-            }
-        }
-    }
-#pragma GCC unroll 16
-    for (uint32_t a = 0; a < n * n_vec; a++) {
-        isa_store(s->part[0][i + a / n_vec] + dim + a % n_vec * ISA_N, acc[a]);
-    }
-}
-
-/* value_tile over all dimensions, for n pairs from i on. */
-static void value_rows(pairs *s, uint32_t i, uint32_t n, const uint16_t *values, uint32_t from,
-    uint32_t to) {
-    const uint32_t end = i + n;
-% for _, n in ipairs(pair_tiles(pairs)) do
-% local n_vec = math.max(1, math.min(4, 16 // n))
-    for (; ISA_ACCS >= ${n} && i + ${n} <= end; i += ${n}) {
-        const uint32_t most = ISA_ACCS == 16 ? ${n_vec} : ${math.max(1, n_vec // 2)};
-        uint32_t dim = 0;
-        for (; dim + most * ISA_N <= ${hd}; dim += most * ISA_N) {
-            value_tile(s, i, values, from, to, dim, ${n}, most);
-        }
-        for (; most > 1 && dim < ${hd}; dim += ISA_N) {
-            value_tile(s, i, values, from, to, dim, ${n}, 1);
-        }
-    }
-% end
-}
-
 static uint32_t least(uint32_t a, uint32_t b) {
     return a < b ? a : b;
 }
@@ -232,53 +188,119 @@ static uint32_t most(uint32_t a, uint32_t b) {
     return a > b ? a : b;
 }
 
-/* The chain over positions base .. base + 63, for all pairs, into part[0]: those before the stretch
- * that all pairs see, that stretch together, those behind it. Absent positions are not touched. */
-static void chain(pairs *s, const uint16_t *values, uint32_t split, uint32_t base) {
-    uint32_t all_from = base, all_to = base + 64;
-    for (uint32_t i = 0; i < s->n; i++) {
-        all_from = most(all_from, least(seen_from(s, i, split), base + 64));
-        all_to = least(all_to, seen_to(s, i, split));
-    }
-    all_to = most(all_from, all_to);
-    memset(s->part[0], 0, s->n * sizeof s->part[0][0]);
-    for (uint32_t i = 0; i < s->n; i++) {
-        const uint32_t from = most(base, seen_from(s, i, split));
-        const uint32_t to = least(all_from, seen_to(s, i, split));
-        if (from < to) {
-            value_rows(s, i, 1, values, from, to);
-        }
-    }
-    if (all_from < all_to) {
-        value_rows(s, 0, s->n, values, all_from, all_to);
-    }
-    for (uint32_t i = 0; i < s->n; i++) {
-        const uint32_t from = most(all_to, seen_from(s, i, split));
-        const uint32_t to = least(base + 64, seen_to(s, i, split));
-        if (from < to) {
-            value_rows(s, i, 1, values, from, to);
-        }
+static void copy_row(float *to, const float *from) {
+    for (uint32_t i = 0; i < ${hd}; i += ISA_N) {
+        isa_store(to + i, isa_load(from + i));
     }
 }
 
-/* part[1] becomes (chain 0 + chain 1) + (chain 2 + chain 3). */
+/* to += from */
+static void add_rows(float *to, const float *from, uint32_t n) {
+    for (uint32_t i = 0; i < n; i += ISA_N) {
+        isa_store(to + i, isa_add(isa_load(to + i), isa_load(from + i)));
+    }
+}
+
+/* sums (rows of ${hd}) of n pairs += weight * value over positions [from, to) of the split, n_vec * ISA_N
+ * dimensions; p and values point at the first pair's weights and the first dimension. */
+ISA_FN void value_tile(float *sums, const float *p, const uint16_t *values, uint32_t from,
+    uint32_t to, const uint32_t n, const uint32_t n_vec) {
+    isa_f acc[16];
+#pragma GCC unroll 16
+    for (uint32_t a = 0; a < n * n_vec; a++) {
+        acc[a] = isa_load(sums + a / n_vec * ${hd} + a % n_vec * ISA_N);
+    }
+    values += (size_t)from * ${hd};
+    for (uint32_t t = from; t < to; t++, values += ${hd}) {
+        isa_f value[4];
+#pragma GCC unroll 4
+        for (uint32_t v = 0; v < n_vec; v++) {
+            value[v] = isa_load_half(values + v * ISA_N);
+        }
+#pragma GCC unroll 16
+        for (uint32_t j = 0; j < n; j++) {
+            isa_f one = isa_set1(p[t + j * P_STRIDE]);
+#pragma GCC unroll 4
+            for (uint32_t v = 0; v < n_vec; v++) {
+                acc[j * n_vec + v] = isa_fma(one, value[v], acc[j * n_vec + v]);
+            }
+        }
+    }
+#pragma GCC unroll 16
+    for (uint32_t a = 0; a < n * n_vec; a++) {
+        isa_store(sums + a / n_vec * ${hd} + a % n_vec * ISA_N, acc[a]);
+    }
+}
+
+/* value_tile over all dimensions, for n pairs from i on. */
+static void value_rows(const pairs *s, float (*sums)[${hd}], uint32_t i, uint32_t n,
+    const uint16_t *values, uint32_t from, uint32_t to) {
+    const uint32_t end = i + n;
+% for _, n in ipairs(pair_tiles(pairs)) do
+% local n_vec = math.max(1, math.min(4, 16 // n))
+    for (; ISA_ACCS >= ${n} && i + ${n} <= end; i += ${n}) {
+        const uint32_t wide = ISA_ACCS == 16 ? ${n_vec} : ${math.max(1, n_vec // 2)};
+        uint32_t dim = 0;
+        for (; dim + wide * ISA_N <= ${hd}; dim += wide * ISA_N) {
+            value_tile(sums[i] + dim, s->p[i], values + dim, from, to, ${n}, wide);
+        }
+        for (; wide > 1 && dim < ${hd}; dim += ISA_N) {
+            value_tile(sums[i] + dim, s->p[i], values + dim, from, to, ${n}, 1);
+        }
+    }
+% end
+}
+
+/* The chain over positions [from, to) of the split, for n pairs from i on. The stretch that all of
+ * them see runs together; what some see before and behind it is left to the two halves of the pairs,
+ * in the order of positions. Absent positions are not touched. */
+static void chain(const pairs *s, float (*sums)[${hd}], uint32_t i, uint32_t n,
+    const uint16_t *values, uint32_t split, uint32_t from, uint32_t to) {
+    uint32_t all_from = from, all_to = to, some_from = to, some_to = from;
+    for (uint32_t j = i; j < i + n; j++) {
+        const uint32_t j_from = most(from, seen_from(s, j, split));
+        const uint32_t j_to = least(to, seen_to(s, j, split));
+        all_from = most(all_from, j_from);
+        all_to = least(all_to, j_to);
+        if (j_from < j_to) {
+            some_from = least(some_from, j_from);
+            some_to = most(some_to, j_to);
+        }
+    }
+    if (some_from >= some_to) {
+        return;
+    }
+    if (all_from >= all_to) {
+        all_from = all_to = some_to; /* no common stretch: all of it by halves */
+    }
+    const uint32_t half = n / 2;
+    if (some_from < all_from) {
+        chain(s, sums, i, half, values, split, some_from, all_from);
+        chain(s, sums, i + half, n - half, values, split, some_from, all_from);
+    }
+    if (all_from < all_to) {
+        value_rows(s, sums, i, n, values, all_from, all_to);
+    }
+    if (all_to < some_to) {
+        chain(s, sums, i, half, values, split, all_to, some_to);
+        chain(s, sums, i + half, n - half, values, split, all_to, some_to);
+    }
+}
+
+/* part[0] becomes (chain 0 + chain 1) + (chain 2 + chain 3), the chains over 64 positions each. */
 static void split_values(pairs *s, const uint16_t *values, uint32_t split) {
-    const size_t n_floats = (size_t)s->n * ${hd};
+    const uint32_t n_floats = s->n * ${hd};
     for (uint32_t c = 0; c < 4; c++) {
-        chain(s, values, split, 64 * c);
-        float *to = s->part[1 + c / 2][0];
-        if (c % 2 == 0) {
-            memcpy(to, s->part[0], n_floats * sizeof(float));
-            continue;
+        float (*sums)[${hd}] = s->part[c % 2 == 0 ? c / 2 : 2];
+        for (uint32_t i = 0; i < n_floats; i += ISA_N) {
+            isa_store(sums[0] + i, isa_set1(0.0f));
         }
-        for (size_t i = 0; i < n_floats; i += ISA_N) {
-            isa_store(to + i, isa_add(isa_load(to + i), isa_load(s->part[0][0] + i)));
+        chain(s, sums, 0, s->n, values, split, 64 * c, 64 * c + 64);
+        if (c % 2 == 1) {
+            add_rows(s->part[c / 2][0], sums[0], n_floats);
         }
     }
-    for (size_t i = 0; i < n_floats; i += ISA_N) {
-        isa_f sum = isa_add(isa_load(s->part[1][0] + i), isa_load(s->part[2][0] + i));
-        isa_store(s->part[1][0] + i, sum);
-    }
+    add_rows(s->part[0][0], s->part[1][0], n_floats);
 }
 
 /* exp of one number. */
@@ -288,13 +310,13 @@ static float exp1(float x) {
     return lane[0];
 }
 
-/* Merges pair i's split (top, sum, part[1]) into what came before. */
+/* Merges pair i's split (top, sum, part[0]) into what came before. */
 static void merge(pairs *s, uint32_t i, float top, float sum) {
     if (!s->begun[i]) {
         s->begun[i] = true;
         s->top[i] = top;
         s->sum[i] = sum;
-        memcpy(s->o[i], s->part[1][i], sizeof s->o[i]);
+        copy_row(s->o[i], s->part[0][i]);
         return;
     }
     const float new_top = s->top[i] > top ? s->top[i] : top;
@@ -302,7 +324,7 @@ static void merge(pairs *s, uint32_t i, float top, float sum) {
     s->top[i] = new_top;
     s->sum[i] = isa_fma1(s->sum[i], a, sum * b);
     for (uint32_t dim = 0; dim < ${hd}; dim += ISA_N) {
-        isa_f part = isa_mul(isa_load(s->part[1][i] + dim), isa_set1(b));
+        isa_f part = isa_mul(isa_load(s->part[0][i] + dim), isa_set1(b));
         isa_store(s->o[i] + dim, isa_fma(isa_load(s->o[i] + dim), isa_set1(a), part));
     }
 }
@@ -338,7 +360,7 @@ static void attend(const ${d.name}_params *p, uint32_t row, uint32_t n_rows, uin
     for (uint32_t i = 0; i < s.n; i++) {
         const uint32_t pos = p->step->pos_of_row[row + i / n_heads];
         const float *q = p->qkv + (size_t)(row + i / n_heads) * ${width} + (head + i % n_heads) * ${hd};
-        memcpy(s.q[i], q, sizeof s.q[i]);
+        copy_row(s.q[i], q);
         s.begun[i] = false;
 % if window > 0 then
         s.lo[i] = pos >= ${window} ? pos - ${window - 1} : 0;
