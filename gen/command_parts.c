@@ -18,7 +18,7 @@ uint32_t lg_model_options(lg_model_args *a, lb_opt *options) {
          "rows of one prefill step; default 512, or the context\nif that is shorter"},
         {"--kv", NULL, LB_OPT_TEXT, (void *)&a->kv, 0, 0, false, NULL, "TYPE", "type of cached keys and values: f16"},
         {"--pre", NULL, LB_OPT_TEXT, (void *)&a->pre, 0, 0, false, NULL, "NAME",
-         "pre-tokenizer, for files that do not name theirs"},
+         "how text is cut into words, where the model file does not\nsay it or says it wrongly; docs/tokenizers.md lists names"},
     };
     memcpy(options, list, sizeof list);
     return LG_MODEL_OPTIONS;

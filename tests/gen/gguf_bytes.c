@@ -252,7 +252,8 @@ static void tiny_vocabulary(gguf_bytes *b, uint32_t n_tokens) {
     for (uint32_t i = 0; i < n_tokens; i++) {
         char token[16];
         snprintf(token, sizeof token, "t%u", (unsigned)i);
-        gb_put_str(&b->keys, token);
+        /* the two parts of the only merge */
+        gb_put_str(&b->keys, i == 10 ? "t" : i == 11 ? "2" : token);
     }
     gb_array(b, "tokenizer.ggml.token_type", LG_GGUF_I32, n_tokens);
     for (uint32_t i = 0; i < n_tokens; i++) {
