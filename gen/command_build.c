@@ -9,6 +9,7 @@
 #include "base/digest.h"
 #include "base/file.h"
 #include "command_parts.h"
+#include "cubin_check.h"
 #include "emit.h"
 #include "pack.h"
 #include "process.h"
@@ -17,8 +18,15 @@
 typedef struct build_args {
     lg_model_args model;
     const char *out, *weights;
+    const char *host, *compiler; /* of a GPU program */
     uint64_t jobs;
 } build_args;
+
+/* What emit() made. */
+typedef struct built {
+    const char *out, *name; /* folder, model */
+    const lg_plan *plan;    /* of a GPU program, for the check of its cubins */
+} built;
 
 /* The folder: --out, or out/<model>-<row> below the working directory. */
 static bool folder(const build_args *a, const char *name, const lg_hw_row *hw, lb_arena *arena, const char **out, lb_err *err) {
@@ -61,8 +69,44 @@ static bool compiler_for(const lg_hw_row *hw, lb_arena *arena, const char **out,
     return *out != NULL;
 }
 
-static bool emit(lg_context *c, const build_args *a, const lg_request *rq, const char **out, const char **name, lb_err *err) {
+/* The CPU row of the program's host side. */
+static bool host_row(const build_args *a, const lg_hw_row *hw, const lg_hw_row **out, lb_err *err) {
+    if (!hw->gpu && a->host != NULL) {
+        return lb_err_set(err, LB_USAGE, "--host names the CPU beside a GPU; %s is a CPU itself", lg_hw_name(hw));
+    }
+    const char *name = a->host != NULL ? a->host : hw->host;
+    if (!hw->gpu) {
+        *out = hw;
+        return true;
+    }
+    return lg_hw_find(name, out, err) &&
+           (!(*out)->gpu || lb_err_set(err, LB_BAD_VALUE, "--host: %s is a GPU; it names the CPU beside one", name));
+}
+
+/* What compiles the kernels of a GPU program. Sources can be emitted where there is no nvcc. */
+static bool cuda_compiler(lg_context *c, const build_args *a, const lg_hw_row *hw, bool building, lg_cuda_compiler *out,
+                          const lg_cuda_compiler **in_use, lb_err *err) {
+    lb_err why = {0};
+    *in_use = NULL;
+    if (!hw->gpu) {
+        return true;
+    }
+    if (!lg_cuda_compiler_find(a->compiler, c->arena, out, &why)) {
+        bool needed = building || why.code != LB_MISSING || strcmp(a->compiler, "nvrtc") == 0;
+        *err = needed ? why : *err;
+        return !needed;
+    }
+    *in_use = out;
+    return true;
+}
+
+static bool emit(lg_context *c, const build_args *a, const lg_request *rq, bool building, built *b, lb_err *err) {
     lg_result r;
+    const char **out = &b->out;
+    const char **name = &b->name;
+    lg_cuda_compiler cuda = {0};
+    const lg_cuda_compiler *in_use = NULL;
+    const lg_hw_row *host = NULL;
     char hex[LB_DIGEST_HEX_BYTES];
     lg_emit_result result = {0};
     bool linked = strcmp(a->weights, "link") == 0;
@@ -70,11 +114,12 @@ static bool emit(lg_context *c, const build_args *a, const lg_request *rq, const
     const char *compiler = NULL;
     bool ok = lg_run(rq, c->arena, &r, err) && lg_model_name(a->model.model, c->arena, name, err) &&
               folder(a, *name, r.hw, c->arena, out, err) &&
-              compiler_for(r.hw, c->arena, &cc, err) &&
+              host_row(a, r.hw, &host, err) && compiler_for(host, c->arena, &cc, err) &&
+              cuda_compiler(c, a, r.hw, building, &cuda, &in_use, err) &&
               lg_process_first_line(cc, "--version", c->arena, &compiler, err) &&
               (linked || image(c, &r, *out, hex, err));
     if (ok) {
-        const lg_emit_options o = {c->root, *out, *name, r.file, linked, linked ? NULL : hex, rq->kv, a->model.pre, cc, compiler};
+        const lg_emit_options o = {c->root, *out, *name, r.file, linked, linked ? NULL : hex, rq->kv, a->model.pre, cc, compiler, host, in_use};
         ok = lg_emit(r.plan, &r.proof, r.host, &o, c->arena, &result, err);
     }
     if (ok) {
@@ -82,6 +127,8 @@ static bool emit(lg_context *c, const build_args *a, const lg_request *rq, const
                           " facts; %" PRIu32 " files, %" PRIu32 " written", *out, r.plan->n_launches,
                           r.plan->n_kernels, r.proof.n_facts, result.n_files, result.n_changed));
     }
+    lg_cuda_compiler_close(&cuda);
+    b->plan = ok && r.hw->gpu ? r.plan : NULL;
     lg_result_close(&r);
     if (!ok && *out != NULL) {
         rmdir(*out); /* a folder made for nothing goes away; one with content stays */
@@ -91,17 +138,24 @@ static bool emit(lg_context *c, const build_args *a, const lg_request *rq, const
 
 static bool parse(lg_context *c, const char *name, const char *summary, build_args *a, int argc, char *const *argv,
                   lg_request *rq, bool *done, lb_err *err) {
-    lb_opt options[LG_MODEL_OPTIONS + 3];
-    *a = (build_args){.model = lg_model_args_default(), .weights = "pack", .jobs = 2};
+    lb_opt options[LG_MODEL_OPTIONS + 5];
+    *a = (build_args){.model = lg_model_args_default(), .weights = "pack", .compiler = "nvcc", .jobs = 2};
     uint32_t n = lg_model_options(&a->model, options);
     options[n++] = (lb_opt){"--out", "-o", LB_OPT_TEXT, (void *)&a->out, 0, 0, false, NULL, "DIR",
                             "folder of the program; default out/<model>-<row>"};
     options[n++] = (lb_opt){"--weights", NULL, LB_OPT_TEXT, (void *)&a->weights, 0, 0, false, NULL, "HOW",
                             "pack (default): a weight image beside the program;\nlink: the program reads the model file itself"};
     options[n++] = (lb_opt){"--jobs", "-j", LB_OPT_UINT, &a->jobs, 1, 1024, false, NULL, "N", "compilers at once; default 2"};
+    options[n++] = (lb_opt){"--compiler", NULL, LB_OPT_TEXT, (void *)&a->compiler, 0, 0, false, NULL, "NAME",
+                            "of GPU kernels: nvcc (default), run by ninja, or\nnvrtc, called by lagen itself"};
+    options[n++] = (lb_opt){"--host", NULL, LB_OPT_TEXT, (void *)&a->host, 0, 0, false, NULL, "ROW",
+                            "CPU row of a GPU program's host side; default: the\none that `lagen targets` shows for the GPU"};
     const lb_command command = {name, summary, NULL, options, n, NULL, 0};
     if (!lg_model_parse(c, &command, &a->model, argc, argv, rq, done, err)) {
         return false;
+    }
+    if (strcmp(a->compiler, "nvcc") != 0 && strcmp(a->compiler, "nvrtc") != 0) {
+        return lb_err_set(err, LB_USAGE, "--compiler: '%s' is neither nvcc nor nvrtc", a->compiler);
     }
     if (strcmp(a->weights, "pack") != 0 && strcmp(a->weights, "link") != 0) {
         return lb_err_set(err, LB_USAGE, "--weights: '%s' is neither pack nor link", a->weights);
@@ -109,20 +163,39 @@ static bool parse(lg_context *c, const char *name, const char *summary, build_ar
     return true;
 }
 
+static bool run_ninja(lg_context *c, const build_args *a, const char *out, const char *target, lb_err *err) {
+    char jobs[32];
+    snprintf(jobs, sizeof jobs, "%" PRIu64, a->jobs);
+    const char *const ninja[] = {"ninja", "-C", out, "-j", jobs, "--quiet", target, NULL};
+    return lg_process_run(ninja, c->stop, err) || lb_err_prefix(err, "compiling %s", out);
+}
+
+/* Step 12b before the rest of step 12: a program whose cubins are not what was proved is not linked. */
+static bool compile_kernels(lg_context *c, const build_args *a, const built *b, lb_err *err) {
+    lb_text json;
+    lb_text_init(&json, c->arena);
+    const char *path = lb_format(c->arena, err, "%s/cubins.json", b->out);
+    if (path == NULL || (strcmp(a->compiler, "nvcc") == 0 && !run_ninja(c, a, b->out, "cubins", err)) ||
+        !lg_cubins_check(b->plan, b->out, c->arena, &json, err) || !lb_text_done(&json, err)) {
+        return false;
+    }
+    c->note(lb_format(c->arena, err, "%s: %" PRIu32 " cubins are what was proved", b->out, b->plan->n_kernels));
+    return lb_write_file(path, json.data, json.n_bytes, true, NULL, err);
+}
+
 bool lg_command_emit(lg_context *c, int argc, char *const *argv, lb_err *err) {
     build_args a;
     lg_request rq;
     bool done = false;
-    const char *out = NULL;
-    const char *name = NULL;
+    built b = {0};
     if (!parse(c, "lagen emit", "Writes a program's sources and weights without compiling them.", &a, argc, argv, &rq, &done, err) ||
         done) {
         return done;
     }
-    if (!emit(c, &a, &rq, &out, &name, err)) {
+    if (!emit(c, &a, &rq, false, &b, err)) {
         return false;
     }
-    lb_text_printf(c->out, "%s\n", out);
+    lb_text_printf(c->out, "%s\n", b.out);
     return true;
 }
 
@@ -130,21 +203,20 @@ bool lg_command_build(lg_context *c, int argc, char *const *argv, lb_err *err) {
     build_args a;
     lg_request rq;
     bool done = false;
-    const char *out = NULL;
-    const char *name = NULL;
+    built b = {0};
     if (!parse(c, "lagen build", "Emits, packs and compiles a program that runs one model on one machine.", &a, argc, argv, &rq, &done, err) ||
         done) {
         return done;
     }
-    if (!emit(c, &a, &rq, &out, &name, err)) {
+    if (!emit(c, &a, &rq, true, &b, err)) {
         return false;
     }
-    char jobs[32];
-    snprintf(jobs, sizeof jobs, "%" PRIu64, a.jobs);
-    const char *const ninja[] = {"ninja", "-C", out, "-j", jobs, "--quiet", NULL};
-    if (!lg_process_run(ninja, c->stop, err)) {
-        return lb_err_prefix(err, "compiling %s", out);
+    if (b.plan != NULL && !compile_kernels(c, &a, &b, err)) {
+        return false;
     }
-    lb_text_printf(c->out, "%s/%s-cli\n", out, name);
+    if (!run_ninja(c, &a, b.out, NULL, err)) {
+        return false;
+    }
+    lb_text_printf(c->out, "%s/%s-cli\n", b.out, b.name);
     return true;
 }

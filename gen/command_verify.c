@@ -1,13 +1,16 @@
 /* command_verify.c -- `lagen verify DIR`: proves again from launches.json and memory.json, and checks every file
  * of the manifest. Shares the prover with `plan`, and no data with the build that made the folder. */
+#define _POSIX_C_SOURCE 200809L
 #include <inttypes.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "at.h"
 #include "base/digest.h"
 #include "base/file.h"
 #include "base/options.h"
 #include "command.h"
+#include "cubin_check.h"
 #include "plan_json.h"
 #include "value_text.h"
 
@@ -105,7 +108,7 @@ static void certificate(const lg_plan *plan, const lg_proof *proof, lb_text *out
         uint64_t facts = 0;
         for (uint32_t i = 0; i < proof->n_facts; i++) {
             const lg_fact *f = &proof->facts[i];
-            if (f->launch == UINT32_MAX || plan->launches[f->launch].kernel != k) {
+            if (f->launch == UINT32_MAX || f->kernel != k) {
                 continue;
             }
             facts++;
@@ -118,22 +121,48 @@ static void certificate(const lg_plan *plan, const lg_proof *proof, lb_text *out
     }
 }
 
+/* The cubins of a compiled GPU program: proved again, and the same files as when it was built. */
+static bool check_cubins(lg_context *c, const char *dir, const lg_plan *plan, const char **what, lb_err *err) {
+    lb_text now;
+    lb_text_init(&now, c->arena);
+    *what = "";
+    if (!plan->hw->gpu) {
+        return true;
+    }
+    const char *path = lb_format(c->arena, err, "%s/cubins.json", dir);
+    if (path == NULL) {
+        return false;
+    }
+    if (access(path, F_OK) != 0) {
+        *what = "; not built by lagen, so no cubin was looked at";
+        return true;
+    }
+    char *then = NULL;
+    size_t n = 0;
+    *what = "; cubins proved again";
+    return lb_read_file(path, JSON_BYTES_MAX, c->arena, &then, &n, err) && lg_cubins_check(plan, dir, c->arena, &now, err) &&
+           lb_text_done(&now, err) &&
+           (strcmp(now.data, then) == 0 ||
+            lb_err_set(err, LB_DAMAGED, "%s: the cubins are others than those that were proved", path));
+}
+
 static bool verify(lg_context *c, const char *dir, lb_err *err) {
     const lg_value *launches = NULL;
     const lg_value *memory = NULL;
     const lg_value *manifest = NULL;
     const char *image = NULL;
+    const char *cubins = NULL;
     lg_plan *plan = NULL;
     lg_proof proof;
     size_t n_files = 0;
     if (!read_json(c, dir, "launches.json", &launches, err) || !read_json(c, dir, "memory.json", &memory, err) ||
         !read_json(c, dir, "manifest.json", &manifest, err) || !check_files(c, dir, manifest, &n_files, err) ||
         !check_image(c, dir, manifest, &image, err) || !lg_plan_from_json(launches, memory, c->arena, &plan, err) ||
-        !lg_prove(plan, c->arena, &proof, err)) {
+        !lg_prove(plan, c->arena, &proof, err) || !check_cubins(c, dir, plan, &cubins, err)) {
         return false;
     }
-    lb_text_printf(c->out, "%s: proved again, %" PRIu32 " facts for every T from 1 to %" PRIu64 "; %zu files have their digests; %s\n\n",
-                   dir, proof.n_facts, plan->limits.t_max, n_files, image);
+    lb_text_printf(c->out, "%s: proved again, %" PRIu32 " facts for every T from 1 to %" PRIu64 "; %zu files have their digests; %s%s\n\n",
+                   dir, proof.n_facts, plan->limits.t_max, n_files, image, cubins);
     certificate(plan, &proof, c->out);
     return true;
 }

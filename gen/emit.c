@@ -125,7 +125,7 @@ static bool copy_headers(lg_emitter *e, lb_err *err) {
 
 /* ---- the runtime's sources */
 
-/* Copies the files of runtime/files.list that belong to every program or to the CLI, and lists the .c ones. */
+/* Copies the files of runtime/files.list that belong to every program, to the CLI or to GPU programs, and lists the .c ones. */
 static bool copy_runtime(lg_emitter *e, lg_builder *b, lg_value *sources, lb_err *err) {
     char *list = NULL;
     size_t n = 0;
@@ -139,7 +139,8 @@ static bool copy_runtime(lg_emitter *e, lg_builder *b, lg_value *sources, lb_err
             continue;
         }
         *space = '\0';
-        if (strcmp(line, "base") != 0 && strcmp(line, "cli") != 0) {
+        bool cuda = e->plan->hw->gpu && strcmp(line, "cuda") == 0;
+        if (!cuda && strcmp(line, "base") != 0 && strcmp(line, "cli") != 0) {
             continue;
         }
         const char *name = lb_format(e->arena, err, "runtime/%s", space + 1);
@@ -240,6 +241,16 @@ static const lg_value *kernel_sources(lg_emitter *e, lg_builder *b) {
     return map;
 }
 
+/* The step and its kernels, for a CPU. */
+static bool render_cpu(lg_emitter *e, const lg_value *all, lb_err *err) {
+    return lg_emit_render(e, "program/kernels.h.lua", all, "src/kernels.h", err) &&
+           lg_emit_render(e, "program/step.c.lua", all, "src/step.c", err) && render_kernels(e, err) && render_plain(e, all, err);
+}
+
+static bool render_gpu(lg_emitter *e, const lg_value *all, lb_err *err) {
+    return render_kernels(e, err) && lg_emit_gpu_files(e, all, err);
+}
+
 static bool render_program(lg_emitter *e, const lg_proof *proof, lb_err *err) {
     const lg_value *all = NULL;
     const lg_value *info = NULL;
@@ -248,8 +259,8 @@ static bool render_program(lg_emitter *e, const lg_proof *proof, lb_err *err) {
     lg_value *lines = lg_build_array(&b);
     lg_value *sources = lg_build_array(&b);
     if (!lg_emit_params(e->plan, e->o, e->arena, &all, err) || !lg_emit_info(e, all, &info, err) ||
-        !info_lines(e, info, &b, lines, err) || !lg_emit_render(e, "program/kernels.h.lua", all, "src/kernels.h", err) ||
-        !lg_emit_render(e, "program/step.c.lua", all, "src/step.c", err) || !render_kernels(e, err) || !render_plain(e, all, err) ||
+        !info_lines(e, info, &b, lines, err) || !copy_headers(e, err) ||
+        !(e->plan->hw->gpu ? render_gpu : render_cpu)(e, all, err) ||
         !lg_emit_text_parts(e, err)) {
         return false;
     }
@@ -257,7 +268,7 @@ static bool render_program(lg_emitter *e, const lg_proof *proof, lb_err *err) {
     lg_build_set(&b, model, "info_lines", lines);
     lg_build_set_bool(&b, model, "has_tokenizer", e->has_tokenizer);
     lg_build_set_bool(&b, model, "has_chat", e->has_chat);
-    if (!lg_build_done(&b, err) || !lg_emit_render(e, "program/model.c.lua", model, "src/model.c", err) || !copy_headers(e, err) ||
+    if (!lg_build_done(&b, err) || !lg_emit_render(e, "program/model.c.lua", model, "src/model.c", err) ||
         !copy_runtime(e, &b, sources, err)) {
         return false;
     }

@@ -7,6 +7,7 @@
 #define LG_EMIT_H
 
 #include "base/digest.h"
+#include "cuda_compiler.h"
 #include "prove.h"
 
 typedef struct lg_emit_options {
@@ -20,6 +21,8 @@ typedef struct lg_emit_options {
     const char *pre;      /* pre-tokenizer in place of the file's, or NULL */
     const char *cc;       /* the C compiler for the row's host side */
     const char *compiler; /* its identity, one line */
+    const lg_hw_row *host; /* the CPU row of the host side; plan->hw itself for a CPU program */
+    const lg_cuda_compiler *cuda; /* NULL for a CPU program, or if none is here: then the identity is unknown */
 } lg_emit_options;
 
 typedef struct lg_emit_result {

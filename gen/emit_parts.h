@@ -32,4 +32,11 @@ bool lg_emit_info(lg_emitter *e, const lg_value *all, const lg_value **out, lb_e
 /* emit_text.c: the tokenizer and the chat template as C, where the model file has them. */
 bool lg_emit_text_parts(lg_emitter *e, lb_err *err);
 
+/* emit_gpu.c: what the program templates read about a GPU: key "gpu" of the whole and of each kernel. */
+void lg_emit_gpu_kernel(lg_builder *b, const lg_plan *plan, uint32_t kernel, lb_arena *arena, lg_value *out);
+const lg_value *lg_emit_gpu(lg_builder *b, const lg_plan *plan, const lg_emit_options *o);
+
+/* emit_gpu.c: the files of a GPU program beside its kernels; the kernels' cubins if lagen compiles them. */
+bool lg_emit_gpu_files(lg_emitter *e, const lg_value *all, lb_err *err);
+
 #endif

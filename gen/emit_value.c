@@ -1,6 +1,8 @@
 /* emit_value.c -- see emit_value.h. */
 #include "emit_value.h"
 
+#include "emit_parts.h"
+
 #include <inttypes.h>
 #include <string.h>
 
@@ -64,6 +66,9 @@ static const lg_value *kernels(maker *m) {
         grid_text(m, k, v);
         lg_build_set(&m->b, v, "params", lg_value_find(k->descriptor, "params"));
         lg_build_set(&m->b, v, "op", k->op);
+        if (m->plan->hw->gpu) {
+            lg_emit_gpu_kernel(&m->b, m->plan, i, m->arena, v);
+        }
         lg_build_push(&m->b, list, v);
     }
     return list;
@@ -280,7 +285,7 @@ static const lg_value *words(maker *m, const char *text) {
 static const lg_value *target(maker *m) {
     lg_value *v = lg_build_map(&m->b);
     lg_build_set_string(&m->b, v, "cc", m->o->cc);
-    lg_build_set(&m->b, v, "flags", words(m, m->plan->hw->flags));
+    lg_build_set(&m->b, v, "flags", words(m, m->o->host->flags));
     return v;
 }
 
@@ -294,7 +299,8 @@ bool lg_emit_params(const lg_plan *plan, const lg_emit_options *o, lb_arena *are
     lg_build_set_string(&m.b, root, "kv", o->kv);
     lg_build_set_bool(&m.b, root, "weights_linked", o->weights_linked);
     lg_build_set(&m.b, root, "target", target(&m));
-    lg_build_set(&m.b, root, "cpu_features", words(&m, plan->hw->features));
+    lg_build_set(&m.b, root, "cpu_features", words(&m, o->host->features));
+    lg_build_set(&m.b, root, "gpu", plan->hw->gpu ? lg_emit_gpu(&m.b, plan, o) : lg_build_bool(&m.b, false));
     lg_build_set(&m.b, root, "dims", dims(&m));
     lg_build_set(&m.b, root, "limits", limits(&m));
     lg_build_set(&m.b, root, "arenas", arenas(&m));

@@ -127,12 +127,15 @@ static const char *rows_of(const planner *p, const lg_gnode *n) {
     return "T";
 }
 
-static bool build_op(planner *p, const lg_gnode *n, const lg_value **out) {
+static bool build_op(planner *p, const lg_gnode *n, const char *role, const lg_value **out) {
     lg_builder b;
     lg_build_init(&b, p->arena);
     lg_value *op = lg_build_map(&b);
     lg_build_set_string(&b, op, "family", lg_op_get(n->op)->family);
     lg_build_set_string(&b, op, "rows", rows_of(p, n));
+    if (role != NULL) {
+        lg_build_set_string(&b, op, "role", role);
+    }
     put_dims(p, &b, op, n);
     const lg_value *hw = lg_hw_value(p->plan->hw, &b);
     lg_build_set(&b, op, "hw", hw);
@@ -187,17 +190,10 @@ static bool name_is_new(const planner *p, const char *name, lb_err *err) {
     return true;
 }
 
-/* The kernel of node n: that of an equal op before, or a new one from describe(). */
-static bool kernel_of(planner *p, const lg_gnode *n, uint32_t *out) {
-    const lg_value *op = NULL;
+/* What describe() says of an op. */
+static bool describe(planner *p, const lg_gnode *n, const lg_value *op, lg_kernel *out) {
     lg_value *descriptor = NULL;
     lg_kernel k = {.family = lg_op_get(n->op)->family};
-    if (!build_op(p, n, &op)) {
-        return false;
-    }
-    if (find_op(p, op, out)) {
-        return true;
-    }
     const char *path =
         lb_format(p->arena, p->err, "kernel/%s.%s.lua", k.family, lg_hw_language(p->plan->hw));
     if (path == NULL ||
@@ -207,13 +203,59 @@ static bool kernel_of(planner *p, const lg_gnode *n, uint32_t *out) {
     lg_at at = lg_at_root(path, descriptor);
     k.op = op;
     k.descriptor = descriptor;
-    if (!lg_descriptor_read(&at, p->arena, &k, p->err) || !name_is_new(p, k.name, p->err)) {
+    if (!lg_descriptor_read(&at, p->arena, &k, p->err)) {
         return false;
     }
     cut_axes(p, &k);
-    *out = p->plan->n_kernels++;
-    p->plan->kernels[*out] = k;
+    *out = k;
     return true;
+}
+
+static bool add_kernel(planner *p, const lg_kernel *k, uint32_t *out) {
+    if (!name_is_new(p, k->name, p->err)) {
+        return false;
+    }
+    *out = p->plan->n_kernels++;
+    p->plan->kernels[*out] = *k;
+    p->plan->kernels[*out].few = *out;
+    return true;
+}
+
+static bool same_params(const lg_kernel *a, const lg_kernel *b, lb_err *err) {
+    bool same = a->n_params == b->n_params;
+    for (uint32_t i = 0; same && i < a->n_params; i++) {
+        same = strcmp(a->params[i].name, b->params[i].name) == 0 &&
+               strcmp(a->params[i].ctype, b->params[i].ctype) == 0;
+    }
+    return same || lb_err_set(err, LB_BAD_SHAPE, "kernels '%s' and '%s' take each other's place with other parameters",
+                              a->name, b->name);
+}
+
+/* A family may have a text of its own for few rows: it answers role "decode" with another name. */
+static bool add_few(planner *p, const lg_gnode *n, uint32_t kernel) {
+    const lg_value *op = NULL;
+    lg_kernel k;
+    if (!build_op(p, n, "decode", &op) || !describe(p, n, op, &k)) {
+        return false;
+    }
+    if (strcmp(k.name, p->plan->kernels[kernel].name) == 0) {
+        return true;
+    }
+    return same_params(&p->plan->kernels[kernel], &k, p->err) && add_kernel(p, &k, &p->plan->kernels[kernel].few);
+}
+
+/* The kernel of node n: that of an equal op before, or a new one from describe(). */
+static bool kernel_of(planner *p, const lg_gnode *n, uint32_t *out) {
+    const lg_value *op = NULL;
+    lg_kernel k;
+    bool gpu = p->plan->hw->gpu;
+    if (!build_op(p, n, gpu ? "prefill" : NULL, &op)) {
+        return false;
+    }
+    if (find_op(p, op, out)) {
+        return true;
+    }
+    return describe(p, n, op, &k) && add_kernel(p, &k, out) && (!gpu || add_few(p, n, *out));
 }
 
 /* Every operand of the node serves exactly one parameter: nothing is left out, nothing is read
@@ -298,7 +340,7 @@ bool lg_plan_launches(const lg_graph *graph, const lg_hw_row *hw, const lg_limit
     plan->graph = graph;
     plan->hw = hw;
     plan->limits = *limits;
-    plan->kernels = lb_alloc_n(arena, graph->n_nodes, sizeof *plan->kernels, err);
+    plan->kernels = lb_alloc_n(arena, 2 * (uint64_t)graph->n_nodes, sizeof *plan->kernels, err);
     plan->launches = lb_alloc_n(arena, graph->n_nodes, sizeof *plan->launches, err);
     if (plan->kernels == NULL || plan->launches == NULL) {
         return false;

@@ -140,6 +140,7 @@ bool lg_launches_json(const lg_plan *plan, const lg_proof *proof, lb_arena *aren
         lg_build_set(&b, k, "descriptor", plan->kernels[i].descriptor);
         if (plan->hw->gpu) {
             lg_build_set(&b, k, "per_launch", per_launch_value(&b, &plan->kernels[i]));
+            lg_build_set_string(&b, k, "few", plan->kernels[plan->kernels[i].few].name);
         }
         lg_build_push(&b, kernels, k);
     }

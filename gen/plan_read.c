@@ -241,6 +241,16 @@ static bool read_kernels(reader *r, const lg_at *root) {
             return false;
         }
     }
+    for (uint32_t i = 0; plan->kernels != NULL && plan->hw->gpu && i < plan->n_kernels; i++) {
+        lg_at at = lg_at_item(&list, i);
+        const char *few = NULL;
+        if (!lg_at_string(&at, "few", &few, r->err)) {
+            return false;
+        }
+        if (!find_kernel(plan, few, plan->n_kernels, &plan->kernels[i].few)) {
+            return lg_at_fail(&at, "few", r->err, LB_MISSING, "'%.80s' is no kernel of this file", few);
+        }
+    }
     return plan->kernels != NULL;
 }
 

@@ -47,7 +47,7 @@ bool lg_process_run(const char *const *argv, const volatile sig_atomic_t *stop, 
     return status == 0 || lb_err_set(err, LB_IO, "'%s' failed with status %d; its messages stand above", argv[0], status);
 }
 
-bool lg_process_first_line(const char *program, const char *arg, lb_arena *arena, const char **out, lb_err *err) {
+bool lg_process_output(const char *program, const char *arg, lb_arena *arena, const char **out, lb_err *err) {
     const char *const argv[] = {program, arg, NULL};
     int ends[2];
     pid_t pid = 0;
@@ -58,12 +58,12 @@ bool lg_process_first_line(const char *program, const char *arg, lb_arena *arena
     fcntl(ends[1], F_SETFD, FD_CLOEXEC);
     bool ok = start(argv, ends[1], &pid, err);
     close(ends[1]);
-    char line[512];
+    char text[4095];
     size_t n = 0;
     for (ssize_t got = 1; ok && got > 0;) {
         char rest[512];
-        bool full = n == sizeof line;
-        got = read(ends[0], full ? rest : line + n, full ? sizeof rest : sizeof line - n);
+        bool full = n == sizeof text;
+        got = read(ends[0], full ? rest : text + n, full ? sizeof rest : sizeof text - n);
         n += full || got < 0 ? 0 : (size_t)got;
     }
     close(ends[0]);
@@ -73,7 +73,15 @@ bool lg_process_first_line(const char *program, const char *arg, lb_arena *arena
     if (wait_for(pid) != 0) {
         return lb_err_set(err, LB_MISSING, "'%s %s' failed", program, arg);
     }
-    const char *newline = memchr(line, '\n', n);
-    *out = lb_strndup(arena, line, newline == NULL ? n : (size_t)(newline - line), err);
+    *out = lb_strndup(arena, text, n, err);
+    return *out != NULL;
+}
+
+bool lg_process_first_line(const char *program, const char *arg, lb_arena *arena, const char **out, lb_err *err) {
+    const char *text = NULL;
+    if (!lg_process_output(program, arg, arena, &text, err)) {
+        return false;
+    }
+    *out = lb_strndup(arena, text, strcspn(text, "\n"), err);
     return *out != NULL;
 }

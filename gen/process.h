@@ -11,7 +11,10 @@
  * with 0, LB_CANCELLED if `*stop` was set meanwhile (the child has had the signal too). */
 bool lg_process_run(const char *const *argv, const volatile sig_atomic_t *stop, lb_err *err);
 
-/* The first line that `program arg` prints; LB_MISSING if it cannot be run. */
+/* What `program arg` prints, at most 4095 bytes of it; LB_MISSING if it cannot be run. */
+bool lg_process_output(const char *program, const char *arg, lb_arena *arena, const char **out, lb_err *err);
+
+/* Its first line. */
 bool lg_process_first_line(const char *program, const char *arg, lb_arena *arena, const char **out, lb_err *err);
 
 #endif

@@ -43,7 +43,7 @@ bool lg_prove_fact(lg_prover *p, const char *kind, const char *subject, uint64_t
     if (p->n_facts == p->cap_facts) {
         return lb_err_set(p->err, LB_LIMIT, "prover: more than %" PRIu32 " facts", p->cap_facts);
     }
-    p->facts[p->n_facts++] = (lg_fact){kind, p->launch, subject, value, limit};
+    p->facts[p->n_facts++] = (lg_fact){kind, p->launch, subject, value, limit, p->kernel_id};
     return true;
 }
 
@@ -102,7 +102,7 @@ static bool same_shape(const lg_shape *a, const lg_shape *b) {
 }
 
 static bool same_launch(const lg_prover *p, const lg_proved *a) {
-    if (a->kernel != p->plan->launches[p->launch].kernel) {
+    if (a->kernel != p->kernel_id) {
         return false;
     }
     for (uint32_t i = 0; i < p->n_bound; i++) {
@@ -133,7 +133,7 @@ static bool remember(lg_prover *p) {
         return false;
     }
     memcpy(copy, p->bound, p->n_bound * sizeof *copy);
-    p->proved[p->n_proved++] = (lg_proved){p->plan->launches[p->launch].kernel, copy};
+    p->proved[p->n_proved++] = (lg_proved){p->kernel_id, copy};
     return true;
 }
 
@@ -187,16 +187,39 @@ static bool kernel_fits(lg_prover *p) {
            lg_prove_fact(p, "scratch", k->name, k->scratch_bytes, LG_SCRATCH_MAX);
 }
 
-static bool prove_launch(lg_prover *p, uint32_t i) {
+static bool prove_with(lg_prover *p, uint32_t i, uint32_t kernel) {
     p->T = p->plan->limits.t_max;
     p->L = p->plan->limits.logit_rows_max;
-    if (!lg_prove_take(p, i) || (!proved_before(p) && (!every_T_and_L(p) || !remember(p)))) {
+    if (!lg_prove_take(p, i, kernel) || (!proved_before(p) && (!every_T_and_L(p) || !remember(p)))) {
         return false;
     }
     p->T = p->plan->limits.t_max;
     p->L = p->plan->limits.logit_rows_max;
     return launch_at(p, true) && kernel_fits(p) && lg_prove_alignment(p) &&
            (!p->plan->hw->gpu || lg_prove_gpu(p));
+}
+
+/* The kernel for few rows must take the same parameters. It is proved for every T and L as well, so it does not matter which
+ * of the two a step takes. */
+static bool prove_launch(lg_prover *p, uint32_t i) {
+    uint32_t kernel = p->plan->launches[i].kernel;
+    const lg_kernel *k = &p->plan->kernels[kernel];
+    if (!prove_with(p, i, kernel)) {
+        return false;
+    }
+    if (!p->plan->hw->gpu || k->few == kernel) {
+        return true;
+    }
+    const lg_kernel *few = &p->plan->kernels[k->few];
+    for (uint32_t a = 0; a < k->n_params; a++) {
+        bool same = k->n_params == few->n_params && strcmp(k->params[a].name, few->params[a].name) == 0 &&
+                    strcmp(k->params[a].ctype, few->params[a].ctype) == 0;
+        if (!same) {
+            return lg_prove_fail_text(p, "parameter of the kernel for few rows", few->name, "another",
+                                      k->params[a].name);
+        }
+    }
+    return prove_with(p, i, k->few);
 }
 
 /* Facts that can come: 20 of a launch, for its grid, cta and SM, four of each parameter; those of
@@ -208,14 +231,18 @@ static bool room(lg_prover *p) {
         if (plan->launches[i].kernel >= plan->n_kernels) {
             return lg_prove_fail(p, "number", "kernel", plan->launches[i].kernel, plan->n_kernels);
         }
-        n += 20 + 4 * (uint64_t)plan->kernels[plan->launches[i].kernel].n_params;
+        const lg_kernel *k = &plan->kernels[plan->launches[i].kernel];
+        if (plan->hw->gpu && k->few >= plan->n_kernels) {
+            return lg_prove_fail(p, "number", "kernel for few rows", k->few, plan->n_kernels);
+        }
+        n += 2 * (20 + 4 * (uint64_t)k->n_params);
     }
     if (n > UINT32_MAX) {
         return lb_err_set(p->err, LB_LIMIT, "prover: %" PRIu64 " facts", n);
     }
     p->cap_facts = (uint32_t)n;
     p->facts = lb_alloc_n(p->arena, n, sizeof *p->facts, p->err);
-    p->proved = lb_alloc_n(p->arena, plan->n_launches, sizeof *p->proved, p->err);
+    p->proved = lb_alloc_n(p->arena, 2 * (uint64_t)plan->n_launches, sizeof *p->proved, p->err);
     return p->facts != NULL && p->proved != NULL;
 }
 

@@ -21,6 +21,7 @@ typedef struct lg_fact {
     uint32_t launch;
     const char *subject;   /* axis, operand, value or tensor */
     uint64_t value, limit; /* value <= limit */
+    uint32_t kernel;       /* with which the launch was proved */
 } lg_fact;
 
 /* Facts of launches in launch order, those of the plan before and behind them. */
@@ -38,8 +39,7 @@ bool lg_prove(const lg_plan *plan, lb_arena *arena, lg_proof *out, lb_err *err);
  * nothing fits. */
 uint64_t lg_prove_reg_cap(const lg_hw_row *hw, uint64_t threads, uint64_t ctas_per_sm);
 
-/* The registers that ptxas may give a thread under __launch_bounds__(threads, ctas_per_sm); 0 if
- * nothing fits. */
-uint64_t lg_prove_reg_cap(const lg_hw_row *hw, uint64_t threads, uint64_t ctas_per_sm);
+/* sizeof a kernel's parameter struct; LB_PROOF for a type that is neither pointer nor uint32_t. */
+bool lg_prove_param_bytes(const lg_kernel *k, uint64_t *out, lb_err *err);
 
 #endif

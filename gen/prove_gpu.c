@@ -32,7 +32,7 @@ uint64_t lg_prove_reg_cap(const lg_hw_row *hw, uint64_t threads, uint64_t ctas_p
 }
 
 /* sizeof the parameter struct: pointers of 8 bytes and uint32_t of 4. */
-static bool param_bytes(lg_prover *p, const lg_kernel *k, uint64_t *out) {
+bool lg_prove_param_bytes(const lg_kernel *k, uint64_t *out, lb_err *err) {
     uint64_t at = 0;
     uint64_t largest = 1;
     for (uint32_t i = 0; i < k->n_params; i++) {
@@ -40,7 +40,8 @@ static bool param_bytes(lg_prover *p, const lg_kernel *k, uint64_t *out) {
         size_t n = strlen(type);
         bool pointer = n > 0 && type[n - 1] == '*';
         if (!pointer && strcmp(type, "uint32_t") != 0) {
-            return lg_prove_fail(p, "size of the type of parameter", k->params[i].name, 0, 8);
+            return lb_err_set(err, LB_PROOF, "kernel '%s': parameter '%s' is of type '%.40s'; pointers and uint32_t have a known size",
+                              k->name, k->params[i].name, type);
         }
         uint64_t size = pointer ? 8 : 4;
         largest = size > largest ? size : largest;
@@ -109,7 +110,7 @@ bool lg_prove_gpu(lg_prover *p) {
                              0);
     }
     uint64_t most = hw->cta_threads_max < hw->cta_x_max ? hw->cta_threads_max : hw->cta_x_max;
-    if (!param_bytes(p, k, &params) || !shared_end(p, k, &smem)) {
+    if (!lg_prove_param_bytes(k, &params, p->err) || !shared_end(p, k, &smem)) {
         return false;
     }
     if (smem != k->smem_bytes) {

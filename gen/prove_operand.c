@@ -142,9 +142,10 @@ static bool arguments_differ(lg_prover *p) {
     return true;
 }
 
-bool lg_prove_take(lg_prover *p, uint32_t i) {
+bool lg_prove_take(lg_prover *p, uint32_t i, uint32_t kernel) {
     p->launch = i;
-    p->kernel = &p->plan->kernels[p->plan->launches[i].kernel];
+    p->kernel_id = kernel;
+    p->kernel = &p->plan->kernels[kernel];
     p->n_bound = p->kernel->n_params;
     if (p->n_bound > LG_PARAMS_MAX) {
         return lg_prove_fail(p, "parameters", p->kernel->name, p->n_bound, LG_PARAMS_MAX);

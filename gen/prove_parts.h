@@ -45,7 +45,8 @@ typedef struct lg_prover {
     uint32_t n_proved;
     uint64_t T, L;   /* at which expressions are evaluated now */
     uint32_t launch; /* in hand; UINT32_MAX: none, the plan as a whole */
-    const lg_kernel *kernel;
+    uint32_t kernel_id;
+    const lg_kernel *kernel; /* in hand: the launch's own, or the one for few rows */
     uint32_t n_bound;
     lg_bound bound[LG_PARAMS_MAX];
     uint64_t grid[3]; /* of the launch in hand at T and L */
@@ -65,9 +66,9 @@ bool lg_prove_fail_text(lg_prover *p, const char *what, const char *subject, con
 bool lg_prove_eval(lg_prover *p, const lg_expr *e, const char *what, const char *subject,
                    uint64_t *out);
 
-/* prove_operand.c. Takes launch i in hand: its kernel, and for every parameter one argument and one
- * operand of its kind. */
-bool lg_prove_take(lg_prover *p, uint32_t i);
+/* prove_operand.c. Takes launch i in hand with one of its kernels: for every parameter one argument
+ * and one operand of its kind. */
+bool lg_prove_take(lg_prover *p, uint32_t i, uint32_t kernel);
 
 /* Bytes of the argument's rows at the current T and L. */
 bool lg_prove_there(lg_prover *p, const lg_bound *b, uint64_t *out);

@@ -29,6 +29,7 @@ typedef struct rt_gpu_limits {
 typedef struct rt_gpu {
     uint32_t compute_major, compute_minor; /* the device's must be these */
     uint32_t driver_min;                   /* 13000: CUDA 13.0 */
+    bool overlaps; /* kernels wait for their predecessors themselves (programmatic dependent launch) */
     rt_gpu_limits limits;
     const rt_gpu_kernel *kernels;
     uint32_t n_kernels, n_launches;        /* of a step */

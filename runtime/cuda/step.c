@@ -39,8 +39,10 @@ uint64_t rt_cuda_pack_step(const rt_step *s, rt_cu_ptr base, uint8_t *to) {
 
 bool rt_cuda_launch(rt_cuda *c, const rt_gpu_launch *l, const void *params, const rt_step *step, lb_err *err) {
     const rt_gpu_kernel *k = &c->model->gpu->kernels[l->kernel];
+    rt_cu_launch_attr overlap = {.id = RT_CU_ATTR_PROGRAMMATIC_SERIALIZATION, .value.programmatic_serialization = 1};
     const rt_cu_launch_config config = {.grid = {l->grid[0], l->grid[1], l->grid[2]}, .block = {k->block, 1, 1},
-                                        .smem_bytes = k->smem_bytes, .stream = c->stream};
+                                        .smem_bytes = k->smem_bytes, .stream = c->stream, .attrs = &overlap,
+                                        .n_attrs = c->model->gpu->overlaps ? 1 : 0};
     void *list[] = {(void *)(uintptr_t)params};
     if (RT_CU_CALL(&c->d, err, cuLaunchKernelEx, &config, c->functions[l->kernel], list, NULL)) {
         return true;

@@ -14,8 +14,8 @@ static rec_graph *as_graph(void *g) {
 }
 
 static void note_launch(const rec_launch *l) {
-    rec_note("launch %s grid %u %u %u block %u %u %u smem %u", l->kernel, l->grid[0], l->grid[1], l->grid[2], l->block[0],
-             l->block[1], l->block[2], l->smem_bytes);
+    rec_note("launch %s grid %u %u %u block %u %u %u smem %u%s", l->kernel, l->grid[0], l->grid[1], l->grid[2], l->block[0],
+             l->block[1], l->block[2], l->smem_bytes, l->overlaps ? " overlaps" : "");
 }
 
 /* Executes one operation. */

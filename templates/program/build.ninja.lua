@@ -3,10 +3,13 @@ local function object(source)
   return "obj/" .. source .. ".o"
 end
 
-local function objects(own, runtime, has_tokenizer)
+local function objects(own, runtime, has_tokenizer, gpu)
   local out = {}
   if has_tokenizer then
     out[1] = object("src/tokenizer_tables")
+  end
+  if gpu then
+    out[#out + 1] = object("src/cubins")
   end
   for _, s in ipairs(own) do
     out[#out + 1] = object(s)
@@ -22,6 +25,14 @@ local function rule_of(source, kernels)
     return "plain"
   end
   return has(kernels, source) and "kernel" or "cc"
+end
+
+local function cubins(kernels)
+  local out = {}
+  for i, k in ipairs(kernels) do
+    out[i] = "cubin/" .. k.name .. ".cubin"
+  end
+  return join(out, " $\n  ")
 end
 
 %%template
@@ -53,13 +64,35 @@ rule cc
   deps = gcc
   description = cc $out
 rule link
-  command = $cc $opt $in -o $out -Wl,-rpath,'$$ORIGIN/lib',--disable-new-dtags -Wl,--build-id=none -lcrypto -ledit -ljansson -lpthread -lm
+  command = $cc $opt $in -o $out -Wl,-rpath,'$$ORIGIN/lib',--disable-new-dtags -Wl,--build-id=none -lcrypto -ledit -ljansson -lpthread${gpu and " -ldl" or ""} -lm
   description = link $out
 
 rule bundle
   command = sh bundle.sh '$cc' $in && touch $out
   description = lib $in
 
+% if gpu then
+% if gpu.nvcc then
+nvcc = nvcc
+# -fmad=false: as -ffp-contract=off. No -lineinfo: it would put paths and times into the cubins.
+rule nvcc
+  command = $nvcc -std=c++17 ${join(gpu.flags, " ")} -fmad=false -Werror all-warnings -Isrc/lib -MMD -MF $out.d -cubin $in -o $out
+  depfile = $out.d
+  deps = gcc
+  description = nvcc $out
+% for _, k in ipairs(kernels) do
+build cubin/${k.name}.cubin: nvcc src/${k.name}.cu
+% end
+build cubins: phony $
+  ${cubins(kernels)}
+% end
+rule embed
+  command = $cc -c $in -o $out
+  description = embed $out
+build ${object("src/cubins")}: embed src/cubins.S | $
+  ${cubins(kernels)}
+
+% end
 % for _, s in ipairs(own_sources) do
 build ${object(s)}: ${rule_of(s, kernel_sources)} ${s}.c
 % end
@@ -71,6 +104,6 @@ build ${object(s)}: cc ${s}.c
 % end
 
 build ${model}-cli: link $
-  ${objects(own_sources, runtime_sources, has_tokenizer)}
+  ${objects(own_sources, runtime_sources, has_tokenizer, gpu)}
 build obj/libs: bundle ${model}-cli | bundle.sh
 default ${model}-cli obj/libs
