@@ -13,6 +13,18 @@
 
 enum { STAMP_BYTES_MAX = 1 << 20 };
 
+/* How each weight's bits are permuted: memory.json tells only where they lie. */
+static void add_layouts(const lg_plan *plan, lb_text *t) {
+    for (uint32_t i = 0; i < plan->graph->n_tensors; i++) {
+        const lb_layout *l = plan->weights[i].layout;
+        for (uint32_t p = 0; l != NULL && p < l->n_planes; p++) {
+            const lb_plane *plane = &l->planes[p];
+            lb_text_printf(t, "%" PRIu32 " %s %u %u %u\n", i, l->type, plane->src_offset, plane->n_bytes,
+                           plane->word_bytes);
+        }
+    }
+}
+
 bool lg_stamp_of(const lg_plan *plan, const lg_gguf *file, lb_arena *arena, const char **out, lb_err *err) {
     lb_text memory;
     lb_text t;
@@ -20,8 +32,11 @@ bool lg_stamp_of(const lg_plan *plan, const lg_gguf *file, lb_arena *arena, cons
     char hex[LB_DIGEST_HEX_BYTES];
     lb_text_init(&memory, arena);
     lb_text_init(&t, arena);
-    if (!lg_memory_json(plan, arena, &memory, err) || !lb_text_done(&memory, err) ||
-        !lb_sha256(memory.data, memory.n_bytes, digest, err)) {
+    if (!lg_memory_json(plan, arena, &memory, err)) {
+        return false;
+    }
+    add_layouts(plan, &memory);
+    if (!lb_text_done(&memory, err) || !lb_sha256(memory.data, memory.n_bytes, digest, err)) {
         return false;
     }
     lb_digest_hex(digest, hex);

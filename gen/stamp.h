@@ -1,8 +1,7 @@
 /* stamp.h -- whether the packed image in a program's folder is still the one that its model and plan give.
  *
  * The stamp is local state, not part of the program: it names the model files by size, time and inode, and the plan by
- * the digest of memory.json. A wrong stamp costs a second packing, never a wrong image: the program checks the
- * image's own digest at start. */
+ * the digest of memory.json and of the weights' layouts. A stamp that does not fit costs a second packing. */
 #ifndef LG_STAMP_H
 #define LG_STAMP_H
 
