@@ -33,6 +33,21 @@ function mixes.q3_k_m(role, layer, n_layers)
   return role == "attn_output" and "q4_k" or "q3_k"
 end
 
+-- Every type with qblocks of up to 32 elements, plain ones beside quantised ones in one product.
+local small = { attn_q = "f16", attn_k = "bf16", attn_v = "q5_1", attn_output = "q5_0", ffn_gate = "q4_0",
+  ffn_up = "q4_1", ffn_down = "f32" }
+
+function mixes.mixed_32(role)
+  return get(small, role, "q8_0")
+end
+
+-- Every type with qblocks of 256.
+local large = { attn_q = "q5_k", attn_v = "q6_k", ffn_gate = "q5_k", ffn_down = "q6_k" }
+
+function mixes.mixed_k(role)
+  return get(large, role, "q4_k")
+end
+
 -- What a mix uses instead where a row is not a whole number of 256-element qblocks.
 local narrow = { q3_k = "q4_0", q4_k = "q5_0", q5_k = "q5_1", q6_k = "q8_0" }
 
@@ -42,8 +57,9 @@ local M = {}
 -- the matrix makes the logits (a tied embedding does).
 function M.pick(types, role, layer, n_layers, cols, output)
   if not has(mixes, types) then return types end
-  local t = output and "q6_k" or mixes[types](role, layer, n_layers)
-  if cols % 256 == 0 then return t end
+  local t = mixes[types](role, layer, n_layers)
+  if output and has(narrow, t) then t = "q6_k" end
+  if cols % 256 == 0 or not has(narrow, t) then return t end
   return cols % 32 == 0 and narrow[t] or "f16"
 end
 

@@ -30,14 +30,13 @@ SEEDS = (0, 1, 2)
 CASES = [
     ("llama-576", "f32", False), ("llama-576", "f16", False), ("llama-576", "bf16", False),
     ("llama-576", "q4_0", False), ("llama-576", "q4_1", True), ("llama-576", "q5_0", False),
-    ("llama-576", "q5_1", False), ("llama-576", "q8_0", False), ("llama-576", "q4_k_m", True),
-    ("llama-576", "q5_k_m", False),
+    ("llama-576", "q5_1", False), ("llama-576", "q8_0", False), ("llama-576", "q4_k_m", False),
+    ("llama-576", "q5_k_m", False), ("llama-576", "mixed_32", True),
     ("llama-wide", "q4_k", False), ("llama-wide", "q5_k", False), ("llama-wide", "q6_k", False),
-    ("llama-wide", "q4_k_m", True), ("llama-wide", "q4_0", False), ("llama-wide", "bf16", False),
-    ("llama-tiny", "f32", True), ("llama-tiny", "f16", True), ("llama-tiny", "bf16", True),
-    ("llama-tiny", "q4_0", True), ("llama-tiny", "q5_0", True), ("llama-tiny", "q5_1", True),
-    ("llama-tiny", "q8_0", True), ("llama-spm", None, True), ("llama-freqs", None, True),
-    ("llama-linear", None, True), ("llama-yarn", None, True),
+    ("llama-wide", "q4_k_m", False), ("llama-wide", "mixed_k", True), ("llama-wide", "q4_0", False),
+    ("llama-wide", "bf16", False), ("llama-tiny", "f32", False), ("llama-tiny", "q8_0", False),
+    ("llama-spm", None, True), ("llama-freqs", None, False), ("llama-linear", None, False),
+    ("llama-yarn", None, True), ("SmolLM2", None, True),
 ]
 
 
@@ -143,7 +142,6 @@ def record(cases):
 
 def selected(names, everything):
     cases = [(Case(recipe, types), quick) for recipe, types, quick in CASES]
-    cases.append((Case("SmolLM2", None), False))
     if names:
         return [c for c in cases if c[0].name in names]
     return [c for c in cases if everything or c[1]]
