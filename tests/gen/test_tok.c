@@ -494,6 +494,69 @@ static void memory_may_run_out_anywhere(void **state) {
     }
 }
 
+/* Whatever a file holds: it is refused, or its tables encode any text within their bounds. */
+static void try_bytes(const uint8_t *bytes, size_t n_bytes, unsigned *n_read) {
+    static const char text[] = "<s>hello ab\n\n \xE2\x96\x82 \xFF<think>  </s> it's 123";
+    lb_map map = {.data = bytes, .n_bytes = n_bytes};
+    lb_arena arena;
+    lb_err err = {0};
+    lg_gguf *g = NULL;
+    lg_tok *t = NULL;
+    lb_arena_init(&arena, "mutant", UINT64_C(1) << 24);
+    if (lg_gguf_open_memory(&map, "mutant", &arena, &g, &err) &&
+        lg_tok_read(g, &(lg_tok_options){0}, &arena, &t, &err) && t != NULL) {
+        rt_tokenizer rt = tok_bridge(t);
+        rt_token_scratch *scratch = NULL;
+        uint32_t ids[256];
+        size_t n = 0;
+        rt_token_input in = {.text = text, .n_bytes = sizeof text - 1, .parse_special = true,
+                             .add_special = true, .at_most_one = true};
+        assert_true(rt_token_scratch_new(&rt, sizeof text, &arena, &scratch, &err));
+        if (rt_token_encode(&rt, &in, scratch, ids, 256, &n, &err)) {
+            for (size_t i = 0; i < n && i < 256; i++) {
+                assert_true(ids[i] < t->n_tokens);
+            }
+        }
+        *n_read += 1;
+    }
+    lg_gguf_close(g);
+    lb_arena_reset(&arena);
+}
+
+static void mutants(fixture *f) {
+    uint64_t seed = 1;
+    unsigned n_read = 0;
+    enum { N_MUTANTS = 4000 };
+    gb_finish(&f->b);
+    uint8_t *bytes = malloc(f->b.file.n_bytes);
+    for (int k = 0; k < N_MUTANTS; k++) {
+        memcpy(bytes, f->b.file.data, f->b.file.n_bytes);
+        for (int edits = 1 + k % 3; edits > 0; edits--) {
+            seed = seed * UINT64_C(6364136223846793005) + 1442695040888963407u;
+            size_t at = (size_t)(seed >> 20) % f->b.file.n_bytes;
+            bytes[at] = (uint8_t)(seed >> 56 & 1 ? bytes[at] ^ 1u << (seed >> 57 & 7) : seed >> 50);
+        }
+        try_bytes(bytes, f->b.file.n_bytes, &n_read);
+    }
+    for (size_t n = 0; n < f->b.file.n_bytes; n++) {
+        memcpy(bytes, f->b.file.data, n); /* cut off at every byte */
+        try_bytes(bytes, n, &n_read);
+    }
+    free(bytes);
+    print_message("# %u of the mutants were read as tokenizers\n", n_read);
+    assert_true(n_read > 20);
+}
+
+static void mutated_bpe(void **state) {
+    add_bpe(*state, "gpt-2");
+    mutants(*state);
+}
+
+static void mutated_spm(void **state) {
+    add_spm(*state);
+    mutants(*state);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void) {
@@ -523,6 +586,8 @@ int main(void) {
         TEST(harmony_ends_a_message_not_a_turn),
         TEST(image_holds_the_tables),
         TEST(memory_may_run_out_anywhere),
+        TEST(mutated_bpe),
+        TEST(mutated_spm),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests_name("tok", tests, NULL, NULL);
