@@ -8,6 +8,8 @@
 #include <string.h>
 #include <sys/random.h>
 
+static const double PROGRESS_AFTER_S = 0.5;
+
 /* ---- options ---- */
 
 static bool check_greedy(const rt_cli_sampling *s, lb_err *err) {
@@ -82,9 +84,11 @@ static void print_piece(void *arg, const char *text, size_t n_bytes) {
     }
 }
 
+/* `arg` is when reading began: short prompts show nothing. */
 static void prompt_progress(void *arg, uint64_t done, uint64_t total) {
-    (void)arg;
-    rt_cli_progress("reading the prompt", done, total);
+    if (rt_cli_seconds() - *(const double *)arg > PROGRESS_AFTER_S) {
+        rt_cli_progress("reading the prompt", done, total);
+    }
 }
 
 static bool generate(rt_cli *c, rt_cli_answerer *a, lb_err *err) {
@@ -106,7 +110,9 @@ static bool generate(rt_cli *c, rt_cli_answerer *a, lb_err *err) {
 }
 
 bool rt_cli_answer(rt_cli *c, rt_cli_answerer *a, const uint32_t *prompt, size_t n, lb_err *err) {
-    const rt_feed_opts o = {.interrupt = a->interrupt, .progress = prompt_progress};
+    double begin = rt_cli_seconds();
+    const rt_feed_opts o = {.interrupt = a->interrupt, .progress = prompt_progress,
+                            .progress_arg = &begin};
     uint32_t ctx = c->model->ctx;
     if (n == 0 || n > ctx) {
         return lb_err_set(err, n == 0 ? LB_BAD_VALUE : LB_LIMIT,
@@ -118,7 +124,6 @@ bool rt_cli_answer(rt_cli *c, rt_cli_answerer *a, const uint32_t *prompt, size_t
     if (!rt_stream_start(&a->stream, a->stops, a->n_stops, err)) {
         return false;
     }
-    double begin = rt_cli_seconds();
     bool ok = rt_seq_prompt(&c->engine->seqs[0], prompt, (uint32_t)n, &o, &a->n_kept, err);
     a->prompt_seconds = rt_cli_seconds() - begin;
     rt_cli_progress_end();
