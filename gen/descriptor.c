@@ -132,7 +132,7 @@ static bool read_cover(reader *p, const lg_at *at, lg_cover *c) {
         }
     }
     c->cols = cols;
-    return true;
+    return lg_at_bool_or(at, "partial", false, &c->partial, p->err);
 }
 
 static bool read_axes(reader *p, const lg_at *at, lg_kernel *k) {

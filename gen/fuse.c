@@ -118,7 +118,7 @@ static uint32_t map_value(fuser *f, uint32_t v) {
         const lg_gvalue *src = &f->in->values[v];
         uint32_t id = new_value(f, src->name, src->rows, src->elem, src->width);
         if (id != NONE) {
-            f->out->values[id].state_bytes = src->state_bytes;
+            f->out->values[id] = *src;
         }
         f->value_of[v] = id;
     }

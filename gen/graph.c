@@ -129,29 +129,22 @@ static bool build_input(const lg_gguf *file, const lg_build_options *o, const lg
 
 /* ---- what it returns */
 
-static bool read_state_bytes(const lg_at *at, uint64_t *out, lb_err *err) {
-    lg_at dims;
-    size_t n = 0;
+/* { slots, positions, window, position_bytes } of a state of f16. */
+static bool read_state(const lg_at *at, lg_gvalue *v, lb_err *err) {
     uint64_t bytes = 0;
-    if (!lg_at_uint(at, "elem_bytes", &bytes, err) || !lg_at_array(at, "dims", &dims, &n, err)) {
+    if (!lg_at_uint(at, "slots", &v->slots, err) ||
+        !lg_at_uint(at, "positions", &v->positions, err) ||
+        !lg_at_uint(at, "window", &v->window, err) ||
+        !lg_at_uint(at, "position_bytes", &bytes, err)) {
         return false;
     }
-    if (bytes != lg_elem_bytes(LG_ELEM_F16)) {
-        return lg_at_fail(at, "elem_bytes", err, LB_UNSUPPORTED, "%" PRIu64 "; states hold f16",
-                          bytes);
-    }
-    for (size_t i = 0; i < n; i++) {
-        lg_at d = lg_at_item(&dims, i);
-        uint64_t v = 0;
-        if (!lg_at_uint(&d, NULL, &v, err)) {
-            return false;
-        }
-        if (!lb_mul(bytes, v, &bytes)) {
-            return lg_at_fail(at, "dims", err, LB_OVERFLOW, "the product passes 64 bits");
-        }
-    }
-    *out = bytes;
-    return true;
+    v->elem = LG_ELEM_F16;
+    return (lb_mul(bytes, v->slots, &v->state_bytes) &&
+            lb_mul(v->state_bytes, v->positions, &v->state_bytes)) ||
+           lg_at_fail(at, NULL, err, LB_OVERFLOW,
+                      "%" PRIu64 " slots of %" PRIu64 " positions of %" PRIu64
+                      " bytes pass 64 bits",
+                      v->slots, v->positions, bytes);
 }
 
 static bool read_value(const lg_at *at, lg_gvalue *v, lb_err *err) {
@@ -164,8 +157,7 @@ static bool read_value(const lg_at *at, lg_gvalue *v, lb_err *err) {
     v->rows = (lg_rows)kind;
     v->elem = LG_ELEM_F32;
     if (v->rows == LG_ROWS_STATE) {
-        v->elem = LG_ELEM_F16;
-        return read_state_bytes(at, &v->state_bytes, err);
+        return read_state(at, v, err);
     }
     return v->width > 0 || lg_at_fail(at, "width", err, LB_BAD_SHAPE, "is 0");
 }

@@ -52,8 +52,10 @@ typedef struct lg_gvalue {
     const char *name;
     lg_rows rows;
     lg_elem elem;
-    uint64_t width;       /* elements per row; 0 for states */
-    uint64_t state_bytes; /* states only */
+    uint64_t width; /* elements per row; 0 for states */
+    /* states only: bytes of all slots; positions that a slot's ring holds; how many positions back,
+     * its own included, a row reads (0: all of them) */
+    uint64_t state_bytes, slots, positions, window;
 } lg_gvalue;
 
 typedef enum lg_access { LG_READ, LG_WRITE, LG_BOTH, LG_STATE, LG_TENSOR } lg_access;

@@ -293,6 +293,7 @@ static bool bind_args(planner *p, const lg_gnode *n, const lg_kernel *k, lg_laun
         }
     }
     l->args = args;
+    l->n_args = k->n_params;
     return all_bound(p, n, k);
 }
 

@@ -272,21 +272,23 @@ static bool rotation(const rule *r) {
            (width == n_rot || refuse(r, "table", "width", width, n_rot));
 }
 
-/* A state of `cap` positions for each slot: its bytes are a whole number of slots. */
+/* A state of `cap` positions for each slot, each of a row of keys or values. */
 static bool cache_is(const rule *r, const char *role, uint64_t kv_width, uint64_t cap) {
     const lg_gvalue *v = value_of(r, role);
-    uint64_t slot = 0;
+    uint64_t bytes = 0;
     if (!rows_are(r, role, LG_ROWS_STATE)) {
         return false;
     }
-    if (cap == 0 || cap % 256 != 0) {
-        return refuse(r, "cap", "positions modulo 256", cap % 256, 0);
+    if (cap == 0 || cap % 256 != 0 || v->positions != cap) {
+        return v->positions != cap ? refuse(r, role, "positions", v->positions, cap)
+                                   : refuse(r, "cap", "positions modulo 256", cap % 256, 0);
     }
-    if (!lb_mul(kv_width, cap, &slot) || !lb_mul(slot, lg_elem_bytes(v->elem), &slot)) {
-        return refuse(r, role, "bytes of a slot", UINT64_MAX, UINT64_MAX);
+    if (!lb_mul(kv_width, cap, &bytes) || !lb_mul(bytes, lg_elem_bytes(v->elem), &bytes) ||
+        !lb_mul(bytes, v->slots, &bytes)) {
+        return refuse(r, role, "bytes", v->state_bytes, UINT64_MAX);
     }
-    return (v->state_bytes > 0 && v->state_bytes % slot == 0) ||
-           refuse(r, role, "bytes", v->state_bytes, slot);
+    return (v->elem == LG_ELEM_F16 && bytes > 0 && v->state_bytes == bytes) ||
+           refuse(r, role, "bytes", v->state_bytes, bytes);
 }
 
 /* An op on a layer's cache, whose states are the operands `k` and `v`. */
@@ -304,6 +306,9 @@ static bool rule_attention(const rule *r, const char *in, const char *k, const c
     if (!rule_cached(r, k, v, &kv) || !head_width(r, "n_head", &q) || !attr(r, "window", &window) ||
         !has_number(r, "scale") || !floats_over_T(r, in, &width)) {
         return false;
+    }
+    if (value_of(r, k)->window != window || value_of(r, v)->window != window) {
+        return refuse(r, k, "window", value_of(r, k)->window, window);
     }
     if (q % kv != 0) {
         return refuse(r, "n_head", "width modulo that of n_kv", q % kv, 0);

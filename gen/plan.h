@@ -62,6 +62,7 @@ typedef struct lg_cover {
     const lg_expr *rows_n;
     const lg_cover_cols *cols;
     uint32_t n_cols;
+    bool partial; /* columns are left as they were, on purpose */
 } lg_cover;
 
 typedef struct lg_kernel {
@@ -88,6 +89,7 @@ typedef struct lg_launch {
     uint32_t node; /* of the launch graph */
     int32_t layer;
     const char *label;            /* e.g. "blk.3.ffn_down" for messages and comments */
+    uint32_t n_args;              /* as many as the kernel has parameters */
     const lg_goperand *const *args; /* one per kernel param; NULL for `step` and bases */
 } lg_launch;
 

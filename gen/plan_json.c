@@ -168,7 +168,12 @@ static const lg_value *value_entry(lg_builder *b, const lg_plan *plan, uint32_t 
     lg_build_set_string(b, m, "rows", LG_ROWS_NAMES[v->rows]);
     lg_build_set_string(b, m, "elem", LG_ELEM_NAMES[v->elem]);
     lg_build_set_uint(b, m, "width", v->width);
-    lg_build_set_uint(b, m, "state_bytes", v->state_bytes);
+    if (v->rows == LG_ROWS_STATE) {
+        lg_build_set_uint(b, m, "state_bytes", v->state_bytes);
+        lg_build_set_uint(b, m, "slots", v->slots);
+        lg_build_set_uint(b, m, "positions", v->positions);
+        lg_build_set_uint(b, m, "window", v->window);
+    }
     lg_build_set_string(b, m, "arena", LG_ARENA_NAMES[p->arena]);
     lg_build_set_uint(b, m, "offset", p->offset);
     lg_build_set_uint(b, m, "bytes", p->bytes);

@@ -83,6 +83,13 @@ static bool same_head(reader *r, const lg_at *root) {
 
 /* ---- memory.json */
 
+static bool read_state(reader *r, const lg_at *at, lg_gvalue *v) {
+    return lg_at_uint(at, "state_bytes", &v->state_bytes, r->err) &&
+           lg_at_uint(at, "slots", &v->slots, r->err) &&
+           lg_at_uint(at, "positions", &v->positions, r->err) &&
+           lg_at_uint(at, "window", &v->window, r->err);
+}
+
 static bool read_value(reader *r, const lg_at *at, lg_gvalue *v, lg_place *p) {
     uint32_t rows = 0;
     uint32_t elem = 0;
@@ -91,7 +98,6 @@ static bool read_value(reader *r, const lg_at *at, lg_gvalue *v, lg_place *p) {
         !lg_at_choice(at, "rows", LG_ROWS_NAMES, &rows, r->err) ||
         !lg_at_choice(at, "elem", LG_ELEM_NAMES, &elem, r->err) ||
         !lg_at_uint(at, "width", &v->width, r->err) ||
-        !lg_at_uint(at, "state_bytes", &v->state_bytes, r->err) ||
         !lg_at_choice(at, "arena", LG_ARENA_NAMES, &arena, r->err) ||
         !lg_at_uint(at, "offset", &p->offset, r->err) ||
         !lg_at_uint(at, "bytes", &p->bytes, r->err) || !lg_at_u32(at, "first", &p->first, r->err) ||
@@ -101,7 +107,7 @@ static bool read_value(reader *r, const lg_at *at, lg_gvalue *v, lg_place *p) {
     v->rows = (lg_rows)rows;
     v->elem = (lg_elem)elem;
     p->arena = (lg_arena_kind)arena;
-    return true;
+    return v->rows != LG_ROWS_STATE || read_state(r, at, v);
 }
 
 static bool read_values(reader *r, const lg_at *root) {
@@ -296,6 +302,7 @@ static bool read_args(reader *r, const lg_at *at, lg_launch *l) {
         }
     }
     l->args = list;
+    l->n_args = k->n_params;
     return list != NULL;
 }
 

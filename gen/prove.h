@@ -15,7 +15,7 @@
 
 /* A proved fact: what, about which launch (UINT32_MAX: the whole plan), with the numbers at the
  * largest T and L. Kinds: limits, grid, ctas, block, scratch, coverage, range, index, align, place,
- * arena, weight, overlap. */
+ * ring, arena, weight, overlap. */
 typedef struct lg_fact {
     const char *kind;
     uint32_t launch;

@@ -10,8 +10,9 @@
 #include "base/num.h"
 #include "prove_parts.h"
 
-/* An SM's registers lie in four parts and a warp's in one of them; for the limit of one cta, hardware counts warps as if they
- * filled all parts alike. Source: cuda_occupancy.h of toolkit 13.0; the caps that its ptxas keeps to agree (tests). */
+/* An SM's registers lie in four parts and a warp's in one of them; for the limit of one cta,
+ * hardware counts warps as if they filled all parts alike. Source: cuda_occupancy.h of
+ * toolkit 13.0; the caps that its ptxas keeps to agree (tests). */
 enum { SM_PARTS = 4 };
 
 static uint64_t warps_of(const lg_hw_row *hw, uint64_t threads) {
@@ -96,8 +97,10 @@ static bool registers_fit(lg_prover *p, const lg_kernel *k) {
     uint64_t warps = warps_of(hw, k->block);
     uint64_t counted = lb_ceil_div(warps, SM_PARTS) * SM_PARTS;
     uint64_t held = hw->regs_per_sm / SM_PARTS / per_warp * SM_PARTS;
-    return lg_prove_fact(p, "registers of a cta", k->name, per_warp * counted, hw->regs_per_cta_max) &&
-           lg_prove_fact(p, "warps that an SM's registers hold", k->name, warps * k->ctas_per_sm, held);
+    return lg_prove_fact(p, "registers of a cta", k->name, per_warp * counted,
+                         hw->regs_per_cta_max) &&
+           lg_prove_fact(p, "warps that an SM's registers hold", k->name, warps * k->ctas_per_sm,
+                         held);
 }
 
 bool lg_prove_gpu(lg_prover *p) {

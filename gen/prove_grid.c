@@ -123,16 +123,21 @@ static const lg_axis *grid_axis(lg_prover *p, const char *name, const char *para
 static bool rows_covered(lg_prover *p, const lg_bound *b, uint32_t *dim) {
     const lg_cover *c = b->cover;
     uint64_t declared = 0;
+    uint64_t bound = 0;
     uint64_t reach = 0;
     uint64_t rows = b->shape.rows == LG_ROWS_L ? p->L : p->T;
     const lg_axis *axis = grid_axis(p, c->rows_axis, b->param, dim);
-    if (axis == NULL || !lg_prove_eval(p, c->rows_n, "rows", b->param, &declared)) {
+    if (axis == NULL || !lg_prove_eval(p, c->rows_n, "rows", b->param, &declared) ||
+        !lg_prove_eval(p, axis->bound, "bound of axis", axis->name, &bound)) {
         return false;
     }
     if (declared != rows || c->rows_tile != axis->tile) {
         return declared != rows
                    ? lg_prove_fail(p, "coverage: rows", b->param, declared, rows)
                    : lg_prove_fail(p, "coverage: row tile", b->param, c->rows_tile, axis->tile);
+    }
+    if (bound != rows) {
+        return lg_prove_fail(p, "bound of axis", axis->name, bound, rows);
     }
     uint64_t count = p->grid[*dim];
     if (!lb_mul(count, c->rows_tile, &reach) || reach < rows) {
@@ -204,8 +209,10 @@ bool lg_prove_cover(lg_prover *p, const lg_bound *b, bool record) {
     if (!rows_covered(p, b, &rows_dim) || !segments_follow(p, b, &end, &positions)) {
         return false;
     }
-    /* what is written for the first time is written whole */
-    if (b->arg->access == LG_WRITE && end != b->shape.width) {
+    if (b->cover->partial && (b->arg->access != LG_BOTH || end == b->shape.width)) {
+        return lg_prove_fail(p, "coverage: columns left as they were", b->param, 0, 1);
+    }
+    if (!b->cover->partial && end != b->shape.width) {
         return lg_prove_fail(p, "coverage: columns", b->param, end, b->shape.width);
     }
     const char *name = b->cover->cols[0].axis;

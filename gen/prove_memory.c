@@ -102,6 +102,25 @@ static bool value_bytes(lg_prover *p, const lg_gvalue *v, uint64_t *out) {
            lg_prove_fail(p, "bytes", v->name, UINT64_MAX, UINT64_MAX);
 }
 
+/* A state has a ring for each slot that can be in a step, and the ring holds what a row reads
+ * beside the rows of the largest step: they are all stored before the first of them reads. */
+static bool ring_holds(lg_prover *p, const lg_gvalue *v) {
+    const lg_limits *l = &p->plan->limits;
+    uint64_t cells = 0;
+    uint64_t reach = l->ctx;
+    if (v->slots != l->slots || v->width != 0) {
+        return v->width != 0 ? lg_prove_fail(p, "width", v->name, v->width, 0)
+                             : lg_prove_fail(p, "slots", v->name, v->slots, l->slots);
+    }
+    if (!lb_mul(v->slots, v->positions, &cells) || cells == 0 || v->state_bytes % cells != 0) {
+        return lg_prove_fail(p, "bytes modulo cells", v->name, v->state_bytes, cells);
+    }
+    if (v->window != 0 && v->window - 1 < l->ctx && v->window - 1 + l->t_max < l->ctx) {
+        reach = v->window - 1 + l->t_max;
+    }
+    return lg_prove_fact(p, "ring", v->name, reach, v->positions);
+}
+
 /* States outlive the step, the logits are read after it, all else shares the scratch arena. */
 static lg_arena_kind arena_of(const lg_graph *g, uint32_t id) {
     if (id == g->logits) {
@@ -132,6 +151,9 @@ static bool place_fits(lg_prover *p, uint32_t id, span *s, uint64_t *arena_end) 
     s->last = s->kept ? p->plan->n_launches - 1 : s->last;
     if (place->first != s->first || place->last != s->last) {
         return lg_prove_fail(p, "last launch of the life", v->name, place->last, s->last);
+    }
+    if (v->rows == LG_ROWS_STATE && !ring_holds(p, v)) {
+        return false;
     }
     *arena_end = s->end > *arena_end ? s->end : *arena_end;
     return lg_prove_fact(p, "place", v->name, s->end, p->plan->arena_bytes[place->arena]);
@@ -177,6 +199,9 @@ bool lg_prove_weight_bytes(lg_prover *p, uint32_t tensor, uint64_t *out) {
     const lb_layout *layout = p->plan->weights[tensor].layout;
     const lg_qtype_row *type = lg_qtype_get(t->file->type);
     uint64_t rows = t->n_rows;
+    if (type == NULL) {
+        return lg_prove_fail(p, "type", t->name, (uint64_t)t->file->type, LG_QTYPE_LIMIT);
+    }
     if (layout != NULL && strcmp(layout->type, type->name) != 0) {
         return lg_prove_fail_text(p, "layout", t->name, layout->type, type->name);
     }
@@ -216,6 +241,12 @@ static bool weight_fits(lg_prover *p, uint32_t id, bool used, placed_weight *out
     }
     if (!lg_prove_weight_bytes(p, id, &bytes)) {
         return false;
+    }
+    const lg_gtensor *t = &p->plan->graph->tensors[id];
+    const uint64_t *ne = t->file->ne;
+    bool same = ne[0] == t->n_cols && ne[1] == t->n_rows && ne[2] == t->n_mats && ne[3] == 1;
+    if (t->file->data != NULL && !same) { /* a plan from JSON has no file */
+        return lg_prove_fail(p, "rows in the model file", name, ne[1], t->n_rows);
     }
     if (w->bytes != bytes || bytes == 0) {
         return lg_prove_fail(p, "bytes of the weight", name, w->bytes, bytes);

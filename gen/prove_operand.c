@@ -150,6 +150,10 @@ bool lg_prove_take(lg_prover *p, uint32_t i, uint32_t kernel) {
     if (p->n_bound > LG_PARAMS_MAX) {
         return lg_prove_fail(p, "parameters", p->kernel->name, p->n_bound, LG_PARAMS_MAX);
     }
+    if (p->plan->launches[i].n_args != p->n_bound) {
+        return lg_prove_fail(p, "arguments", p->kernel->name, p->plan->launches[i].n_args,
+                             p->n_bound);
+    }
     uint32_t n_operands = 0;
     uint32_t n_steps = 0;
     for (uint32_t a = 0; a < p->n_bound; a++) {

@@ -18,7 +18,7 @@ function module.describe(op)
                descr.param("v", "uint16_t *"), descr.step_param() },
     operands = { descr.operand("qkv", "both", "T * " .. width, 4, 64),
                  descr.operand("table", "read", "T * " .. op.n_rot, 4, 64), k, v },
-    covers = { { param = "qkv", rows = { axis = "rows", tile = 1, n = "T" },
+    covers = { { param = "qkv", partial = true, rows = { axis = "rows", tile = 1, n = "T" },
                  cols = { { first = 0, tile = op.n_head * op.hd, begin = 0, n = op.n_head * op.hd } } } },
     scratch = 4 * op.hd + 64, reduction = "none", tolerance = 1e-6,
     bytes = "T * " .. (width * 8), flops = "T * " .. ((op.n_head + op.n_kv) * op.n_rot * 3),

@@ -127,10 +127,11 @@ local function tensor(role, id) return { role = role, tensor = id } end
 function M:width(v) return self.values[v + 1].width end
 function M:rows(v) return self.values[v + 1].rows end
 
--- What is kept between steps: dims multiply to its elements of `elem_bytes`.
-function M:state(name, dims, elem_bytes)
-  self.values[#self.values + 1] =
-    { name = name, rows = "state", width = 0, type = "state", dims = dims, elem_bytes = elem_bytes }
+-- What is kept between steps: a ring of `positions` for each slot, each of position_bytes (halves), of
+-- which a row reads the last `window` (0 = all).
+function M:state(name, positions, position_bytes, window)
+  self.values[#self.values + 1] = { name = name, rows = "state", width = 0, type = "state",
+    slots = self.options.slots, positions = positions, position_bytes = position_bytes, window = window }
   return #self.values - 1
 end
 
@@ -177,22 +178,23 @@ function M:kv_store(k, v, cache)
     { n_kv = cache.n_kv, head_dim = cache.head_dim, cap = cache.cap })
 end
 
--- a: { n_head, scale, window }
+-- a: { n_head, scale }
 function M:attention(name, q, cache, a)
   local y = value(self, name, self:rows(q), self:width(q))
   node(self, "attention",
     { read("q", q), read("k_cache", cache.k), read("v_cache", cache.v), read("y", y) },
     { n_head = a.n_head, n_kv = cache.n_kv, head_dim = cache.head_dim, cap = cache.cap,
-      scale = a.scale, window = a.window })
+      scale = a.scale, window = cache.window })
   return y
 end
 
--- One layer's cache of `cap` positions per slot (a multiple of 256).
-function M:kv_cache(n_kv, head_dim, cap)
-  local dims = { self.options.slots, n_kv, cap, head_dim }
+-- One layer's cache of `cap` positions per slot (a multiple of 256), for attention over the last
+-- `window` of them (0 = all).
+function M:kv_cache(n_kv, head_dim, cap, window)
+  local bytes = mul(n_kv, head_dim, 2)
   local name = "kv." .. self.layer
-  return { n_kv = n_kv, head_dim = head_dim, cap = cap,
-    k = self:state(name .. ".k", dims, 2), v = self:state(name .. ".v", dims, 2) }
+  return { n_kv = n_kv, head_dim = head_dim, cap = cap, window = window,
+    k = self:state(name .. ".k", cap, bytes, window), v = self:state(name .. ".v", cap, bytes, window) }
 end
 
 function M:add(name, a, b)

@@ -38,6 +38,8 @@ uint32_t graphs_value(graphs *b, const char *name, lg_rows rows, lg_elem elem, u
 uint32_t graphs_state(graphs *b, const char *name, uint64_t bytes) {
     uint32_t id = graphs_value(b, name, LG_ROWS_STATE, LG_ELEM_F16, 0);
     b->values[id].state_bytes = bytes;
+    b->values[id].slots = 1;
+    b->values[id].positions = 256;
     return id;
 }
 

@@ -32,6 +32,7 @@ void graphs_close(graphs *b);
 
 /* Each returns the number of what it adds. */
 uint32_t graphs_value(graphs *b, const char *name, lg_rows rows, lg_elem elem, uint64_t width);
+/* A cache of one slot and 256 positions, read whole. */
 uint32_t graphs_state(graphs *b, const char *name, uint64_t bytes);
 uint32_t graphs_tensor(graphs *b, const char *name, lg_qtype type, uint64_t cols, uint64_t rows);
 uint32_t graphs_node(graphs *b, lg_op op, int32_t layer, const char *operands, const char *attrs);

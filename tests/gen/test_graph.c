@@ -261,12 +261,14 @@ static void returned_data_is_checked(void **state) {
         {"return { values = { { name = 'y', rows = 'T', width = 0 } }, " TENSORS ", " NODES
          ", " REST " }",
          LB_BAD_SHAPE, "values[0].width"},
-        {"return { values = { { name = 'y', rows = 'state', width = 0, dims = { 2, 1 << 62 }, "
-         "elem_bytes = 2 } }, " TENSORS ", " NODES ", " REST " }",
-         LB_OVERFLOW, "values[0].dims"},
-        {"return { values = { { name = 'y', rows = 'state', width = 0, dims = { 2 }, elem_bytes = "
-         "4 } }, " TENSORS ", " NODES ", " REST " }",
-         LB_UNSUPPORTED, "values[0].elem_bytes: 4"},
+        {"return { values = { { name = 'y', rows = 'state', width = 0, slots = 4, positions = 1 << "
+         "62, "
+         "position_bytes = 2, window = 0 } }, " TENSORS ", " NODES ", " REST " }",
+         LB_OVERFLOW, "values[0]: 4 slots"},
+        {"return { values = { { name = 'y', rows = 'state', width = 0, slots = 2, positions = 3, "
+         "window = 0 "
+         "} }, " TENSORS ", " NODES ", " REST " }",
+         LB_MISSING, "values[0].position_bytes"},
         {"return { " VALUES
          ", tensors = { { name = 'nosuch', cols = 8, rows = 4, mats = 1 } }, " NODES ", " REST " }",
          LB_MISSING, "'nosuch' is not in the model file"},

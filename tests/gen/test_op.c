@@ -199,11 +199,16 @@ static void bent_nodes_are_refused(void **state) {
          "'n_head' is 16, expected 0"},
         {"5", "2", "16", "256", "16", "norm", LG_OP_ATTENTION, LB_BAD_SHAPE,
          "'n_head' is 16, expected 0"},
-        {"4", "2", "16", "0", "16", "norm", LG_OP_ROPE_KV, LB_BAD_SHAPE, "'cap' is 0"},
-        {"4", "2", "16", "255", "16", "norm", LG_OP_KV_STORE, LB_BAD_SHAPE, "'cap' is 255"},
-        {"4", "2", "16", "512", "16", "norm", LG_OP_KV_STORE, LB_BAD_SHAPE, "bytes of 'k_cache'"},
+        {"4", "2", "16", "0", "16", "norm", LG_OP_ROPE_KV, LB_BAD_SHAPE,
+         "positions of 'k' is 256, expected 0"},
+        {"4", "2", "16", "255", "16", "norm", LG_OP_KV_STORE, LB_BAD_SHAPE,
+         "positions of 'k_cache' is 256, expected 255"},
+        {"4", "2", "16", "512", "16", "norm", LG_OP_KV_STORE, LB_BAD_SHAPE,
+         "positions of 'k_cache'"},
         {"4", "1", "16", "256", "16", "norm", LG_OP_ATTN, LB_BAD_SHAPE,
-         "width of 'qkv' is 128, expected 96"},
+         "bytes of 'k' is 16384, expected 8192"},
+        {"6", "2", "16", "256", "16", "norm", LG_OP_ATTN, LB_BAD_SHAPE,
+         "width of 'qkv' is 128, expected 160"},
         {"4", "2", "16", "256", "0", "norm", LG_OP_ROPE_KV, LB_BAD_SHAPE, "'n_rot' is 0"},
         {"4", "2", "16", "256", "15", "norm", LG_OP_ROPE_KV, LB_BAD_SHAPE, "'n_rot' is 15"},
         {"4", "2", "16", "256", "18", "norm", LG_OP_ROPE, LB_BAD_SHAPE, "'n_rot' is 18"},
@@ -268,6 +273,25 @@ static void bent_operands_are_refused(void **state) {
     }
 }
 
+/* A cache's own numbers: positions, slots, the window that the attention reads. */
+static void bent_caches_are_refused(void **state) {
+    (void)state;
+    graphs b;
+    build(&b, right_of(LG_OP_ATTN), NULL, NULL);
+    b.values[1].positions = 512;
+    refused(&b, LB_BAD_SHAPE, "positions of 'k' is 512, expected 256");
+    b.values[1].positions = 256;
+    b.values[2].slots = 2;
+    refused(&b, LB_BAD_SHAPE, "bytes of 'v' is 16384, expected 32768");
+    b.values[2].slots = 1;
+    b.values[1].window = 64;
+    refused(&b, LB_BAD_SHAPE, "window of 'k' is 64, expected 0");
+    b.values[1].window = 0;
+    b.values[2].window = 64;
+    refused(&b, LB_BAD_SHAPE, "window of 'k'");
+    graphs_close(&b);
+}
+
 /* A norm may write rows of logits, all its outputs the same. */
 static void norm_rows_of_logits(void **state) {
     (void)state;
@@ -329,6 +353,7 @@ int main(void) {
         cmocka_unit_test(bent_tensors_are_refused),
         cmocka_unit_test(bent_nodes_are_refused),
         cmocka_unit_test(bent_operands_are_refused),
+        cmocka_unit_test(bent_caches_are_refused),
         cmocka_unit_test(norm_rows_of_logits),
         cmocka_unit_test(odd_widths_have_no_planes),
         cmocka_unit_test(unknown_op_has_no_rule),

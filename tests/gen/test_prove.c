@@ -1,0 +1,527 @@
+/* test_prove.c -- the prover must notice. Real plans pass; the same plans bent in every number,
+ * name, expression and argument are refused with LB_PROOF, naming the launch (or the plan) and a
+ * subject. What may be bent unnoticed stands in HARMLESS, with the reason. */
+#include <inttypes.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "bend.h"
+#include "plans.h"
+
+/* ---- what may be bent unnoticed */
+
+typedef struct harmless {
+    const char *path; /* a path, or one that ends in * for all with that begin */
+    const char *why;
+    bool one_row; /* only where steps have one row, and T and L are the same */
+    uint32_t n;   /* times seen: an entry that never occurs must go */
+} harmless;
+
+static harmless HARMLESS[] = {
+    {"kernel.scratch *", "any size up to the limit is allowed", false, 0},
+    {"kernel.loop.*", "loops inside a cta are not launched; told for people and tuners", false, 0},
+    {"kernel.read.align *", "a weaker demand on a place that meets the stronger one", false, 0},
+    {"kernel.state.access =2", "both is the wider claim", false, 0},
+    {"kernel.cover.cols.tile +1", "covers as well, by as many ctas; kernels are run against it",
+     false, 0},
+    {"state.window *", "no kernel declares it; op.c holds it against the op's", false, 0},
+    {"limits.ctx -1", "a shorter context fits as well", false, 0},
+    {"launch.layer *", "groups launches in emitted text; checked where the graph is at hand", false,
+     0},
+    {"launch.node *", "the same", false, 0},
+    {"launch.kernel *", "the twin over logit rows", true, 0},
+    {"value.rows =0", "rows of the step are those of the logits", true, 0},
+    {"value.rows =1", "the same", true, 0},
+};
+
+typedef struct watch {
+    const lg_plan *plan;
+    lb_arena memory;
+    uint32_t n, n_caught;
+    uint32_t n_wrong;
+} watch;
+
+static bool matches(const char *pattern, const char *path) {
+    size_t n = strlen(pattern);
+    return pattern[n - 1] == '*' ? strncmp(pattern, path, n - 1) == 0 : strcmp(pattern, path) == 0;
+}
+
+static bool is_harmless(const lg_plan *plan, const char *path) {
+    bool one_row = plan->limits.t_max == 1;
+    for (size_t i = 0; i < sizeof HARMLESS / sizeof *HARMLESS; i++) {
+        if (matches(HARMLESS[i].path, path) && (one_row || !HARMLESS[i].one_row)) {
+            HARMLESS[i].n++;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The message begins with a launch that the bent thing belongs to, or with the plan, and quotes a
+ * subject. */
+static bool names_the_place(const watch *w, const bend_spot *spot, const char *text) {
+    bool found = strncmp(text, "the plan: ", 10) == 0;
+    for (uint32_t i = 0; i < w->plan->n_launches && !found; i++) {
+        const lg_launch *l = &w->plan->launches[i];
+        size_t n = strlen(l->label);
+        found = strncmp(text, l->label, n) == 0 && text[n] == ':' &&
+                (spot->kernel == UINT32_MAX || spot->kernel == l->kernel);
+    }
+    return found && strstr(text, " of '") != NULL;
+}
+
+static void wrong(watch *w, const bend_spot *spot, const char *what, const char *text) {
+    if (w->n_wrong++ < 40) {
+        print_message("# %s: %s %s\n", spot->path, what, text);
+    }
+}
+
+static void bent(void *arg, const bend_spot *spot) {
+    watch *w = arg;
+    lg_proof proof = {0};
+    lb_err e = {0};
+    w->n++;
+    if (lg_prove(w->plan, &w->memory, &proof, &e)) {
+        if (!is_harmless(w->plan, spot->path)) {
+            wrong(w, spot, "not noticed", "");
+        }
+    } else if (e.code != LB_PROOF || !names_the_place(w, spot, e.text)) {
+        wrong(w, spot, "refused badly:", e.text);
+    } else {
+        w->n_caught++;
+    }
+    lb_arena_reset(&w->memory);
+}
+
+/* Bends every `stride`-th spot of a model's plan; without nodes as a plan from JSON has it. */
+static void bend_model(const plans_request *rq, bool nodes, uint32_t stride) {
+    plans p;
+    watch w = {0};
+    plans_open(&p, rq);
+    lg_graph *g = (lg_graph *)(uintptr_t)p.r.plan->graph;
+    g->n_nodes = nodes ? g->n_nodes : 0;
+    w.plan = p.r.plan;
+    lb_arena_init(&w.memory, "proof", UINT64_C(1) << 28);
+    bend_all(p.r.plan, &p.arena, stride / 2, stride, bent, &w);
+    print_message("# %s: bent %" PRIu32 " times, noticed %" PRIu32 "\n", rq->recipe, w.n,
+                  w.n_caught);
+    assert_true(w.n_caught > w.n * 3 / 4);
+    assert_int_equal(w.n_wrong, 0);
+    plans_close(&p);
+}
+
+static void tiny_bent_everywhere(void **state) {
+    (void)state;
+    bend_model(&(plans_request){.recipe = "synth/llama-tiny", .ctx = 512, .chunk = 7}, true, 1);
+}
+
+static void tiny_from_json_bent_everywhere(void **state) {
+    (void)state;
+    bend_model(&(plans_request){.recipe = "synth/llama-tiny", .ctx = 512, .chunk = 7}, false, 1);
+}
+
+static void biases_and_three_slots_bent(void **state) {
+    (void)state;
+    bend_model(&(plans_request){.recipe = "synth/llama-spm", .ctx = 256, .slots = 3, .chunk = 5},
+               true, 3);
+}
+
+static void one_row_steps_bent(void **state) {
+    (void)state;
+    bend_model(&(plans_request){.recipe = "synth/llama-freqs",
+                                .types = "f16",
+                                .ctx = 64,
+                                .chunk = 1,
+                                .weights = true},
+               true, 3);
+}
+
+static void odd_sizes_bent(void **state) {
+    (void)state;
+    bend_model(&(plans_request){.recipe = "synth/llama-576",
+                                .ctx = 4096,
+                                .slots = 3,
+                                .chunk = 70,
+                                .layers = 1},
+               true, 17);
+}
+
+static void mixed_types_bent(void **state) {
+    (void)state;
+    bend_model(
+        &(plans_request){.recipe = "synth/llama-wide", .ctx = 1024, .chunk = 512, .layers = 2},
+        true, 101);
+}
+
+/* Runs last: an entry that excuses nothing is wrong or out of date. */
+static void every_excuse_is_used(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sizeof HARMLESS / sizeof *HARMLESS; i++) {
+        if (HARMLESS[i].n == 0) {
+            fail_msg("nothing was excused by '%s'", HARMLESS[i].path);
+        }
+    }
+}
+
+/* ---- plans as they are */
+
+static void real_plans_are_proved(void **state) {
+    (void)state;
+    static const struct {
+        const char *recipe, *types, *target;
+    } models[] = {
+        {"synth/llama-tiny", NULL, "x86-64-v2"},      {"synth/llama-tiny", "f32", "x86-64-v4"},
+        {"synth/llama-tiny", "q5_1", "aarch64-v8.2"}, {"synth/llama-576", NULL, "x86-64-v3"},
+        {"synth/llama-wide", NULL, "x86-64-v4-vnni"}, {"synth/llama-spm", NULL, "x86-64-v3"},
+    };
+    static const struct {
+        uint64_t slots, chunk;
+    } limits[] = {{1, 1}, {3, 1}, {1, 7}, {3, 7}, {1, 64}, {3, 64}, {100, 64}, {1, 512}, {3, 512}};
+    for (size_t m = 0; m < sizeof models / sizeof *models; m++) {
+        for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
+            plans p;
+            plans_open(&p, &(plans_request){.recipe = models[m].recipe, .types = models[m].types,
+                                            .target = models[m].target, .layers = 1, .ctx = 600,
+                                            .slots = limits[i].slots, .chunk = limits[i].chunk});
+            assert_true(p.r.proof.n_facts > 100);
+            plans_close(&p);
+        }
+    }
+}
+
+/* Facts say what was found: kinds are all there, no value passes its limit. */
+static void facts_have_numbers(void **state) {
+    (void)state;
+    static const char *const kinds[] = {"limits",   "grid",  "ctas",   "block",  "scratch",
+                                        "coverage", "range", "index",  "align",  "place",
+                                        "ring",     "arena", "weight", "overlap"};
+    plans p;
+    plans_open(&p, &(plans_request){.recipe = "synth/llama-tiny", .ctx = 512, .chunk = 64});
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
+        uint32_t n = 0;
+        for (uint32_t i = 0; i < p.r.proof.n_facts; i++) {
+            const lg_fact *f = &p.r.proof.facts[i];
+            n += strcmp(f->kind, kinds[k]) == 0;
+            assert_true(f->value <= f->limit && f->subject != NULL);
+            assert_true(f->launch == UINT32_MAX || f->launch < p.r.plan->n_launches);
+        }
+        if (n == 0) {
+            fail_msg("no fact of kind '%s'", kinds[k]);
+        }
+    }
+    plans_close(&p);
+}
+
+/* ---- bends that need more than one change */
+
+static void refused(const lg_plan *plan, const char *says) {
+    lb_arena memory;
+    lg_proof proof = {0};
+    lb_err e = {0};
+    lb_arena_init(&memory, "proof", UINT64_C(1) << 28);
+    if (lg_prove(plan, &memory, &proof, &e)) {
+        fail_msg("proved; expected: %s", says);
+    }
+    if (e.code != LB_PROOF || strstr(e.text, says) == NULL) {
+        fail_msg("code %d '%s'; expected: %s", (int)e.code, e.text, says);
+    }
+    lb_arena_reset(&memory);
+}
+
+/* The number of a value by name and occurrence. */
+static uint32_t value_named(const lg_plan *plan, const char *name) {
+    for (uint32_t i = 0; i < plan->graph->n_values; i++) {
+        if (strcmp(plan->graph->values[i].name, name) == 0) {
+            return i;
+        }
+    }
+    fail_msg("no value '%s'", name);
+    return 0;
+}
+
+/* Two values that live together put on one place, the arena shortened to fit: only the overlap
+ * tells. */
+static void live_values_must_be_apart(void **state) {
+    (void)state;
+    plans p;
+    plans_open(&p, &(plans_request){.recipe = "synth/llama-tiny", .ctx = 512, .chunk = 7});
+    lg_place *x = &p.r.plan->places[value_named(p.r.plan, "x")];
+    lg_place *q = &p.r.plan->places[value_named(p.r.plan, "qkv")];
+    q->offset = x->offset;
+    refused(p.r.plan, "shared");
+    plans_close(&p);
+}
+
+static void caches_must_be_apart(void **state) {
+    (void)state;
+    plans p;
+    plans_open(&p, &(plans_request){.recipe = "synth/llama-tiny", .ctx = 512, .chunk = 7});
+    p.r.plan->places[value_named(p.r.plan, "kv.1.k")].offset =
+        p.r.plan->places[value_named(p.r.plan, "kv.0.v")].offset;
+    refused(p.r.plan, "of 'kv.0.v' is shared");
+    plans_close(&p);
+}
+
+static void weights_must_be_apart(void **state) {
+    (void)state;
+    plans p;
+    plans_open(&p, &(plans_request){.recipe = "synth/llama-tiny", .ctx = 512, .chunk = 7});
+    p.r.plan->weights[3].offset = p.r.plan->weights[2].offset + 64;
+    refused(p.r.plan, "end of the weight before");
+    plans_close(&p);
+}
+
+/* Launches exchanged: the second needs what the first makes. */
+static void order_matters(void **state) {
+    (void)state;
+    plans p;
+    plans_open(&p, &(plans_request){.recipe = "synth/llama-tiny", .ctx = 512, .chunk = 7});
+    lg_graph *g = (lg_graph *)(uintptr_t)p.r.plan->graph;
+    lg_launch *l = p.r.plan->launches;
+    lg_launch first = l[2];
+    l[2] = l[3];
+    l[3] = first;
+    refused(p.r.plan, "order: node");
+    g->n_nodes = 0;
+    refused(p.r.plan, "order: writes before the first read of 'attn_norm.q'");
+    plans_close(&p);
+}
+
+/* One launch left out, with its node: its output is missed. */
+static void no_launch_may_be_missing(void **state) {
+    (void)state;
+    plans p;
+    plans_open(&p,
+               &(plans_request){.recipe = "synth/llama-tiny", .ctx = 512, .chunk = 7, .layers = 1});
+    lg_graph *g = (lg_graph *)(uintptr_t)p.r.plan->graph;
+    g->n_nodes = 0;
+    uint32_t n = p.r.plan->n_launches;
+    for (uint32_t i = 0; i < n; i++) {
+        lg_launch all[64];
+        memcpy(all, p.r.plan->launches, n * sizeof *all);
+        memmove(&p.r.plan->launches[i], &p.r.plan->launches[i + 1], (n - 1 - i) * sizeof *all);
+        p.r.plan->n_launches--;
+        refused(p.r.plan, " of '");
+        p.r.plan->n_launches++;
+        memcpy(p.r.plan->launches, all, n * sizeof *all);
+    }
+    plans_close(&p);
+}
+
+/* Grid, tile and bound bent together, so that they agree with each other: rows are missed, or
+ * written twice. */
+static void coverage_is_of_the_value(void **state) {
+    (void)state;
+    plans p;
+    lb_err e = {0};
+    const lg_expr *half = NULL;
+    plans_open(&p, &(plans_request){.recipe = "synth/llama-tiny", .ctx = 512, .chunk = 64});
+    lg_kernel *k = &p.r.plan->kernels[0];
+    lg_axis *rows = (lg_axis *)(uintptr_t)&k->axes[0];
+    lg_cover *cover = (lg_cover *)(uintptr_t)&k->covers[0];
+    assert_true(lg_expr_parse("ceil_div(T, 2)", &p.arena, &half, &e));
+    k->grid[0] = half;
+    rows->tile = 2;
+    refused(p.r.plan, "coverage: row tile of 'y' is 1");
+    cover->rows_tile = 2;
+    assert_true(lg_expr_parse("ceil_div(T, 2)", &p.arena, &rows->bound, &e));
+    rows->tile = 1;
+    cover->rows_tile = 1;
+    refused(p.r.plan, "bound of axis of 'rows' is 1, the limit is 2 (T=2");
+    assert_true(lg_expr_parse("2 * T", &p.arena, &rows->bound, &e));
+    k->grid[0] = rows->bound;
+    refused(p.r.plan, "bound of axis of 'rows' is 2, the limit is 1 (T=1");
+    plans_close(&p);
+}
+
+/* A second grid dimension that tells no elements apart. */
+static void no_element_is_written_twice(void **state) {
+    (void)state;
+    plans p;
+    lb_err e = {0};
+    plans_open(&p, &(plans_request){.recipe = "synth/llama-tiny", .ctx = 512, .chunk = 7});
+    lg_kernel *k = &p.r.plan->kernels[0];
+    lg_axis *axes = lb_alloc_n(&p.arena, 2, sizeof *axes, &e);
+    axes[0] = k->axes[0];
+    axes[1] = (lg_axis){.name = "again", .kind = "dim", .tile = 1, .on = "y"};
+    assert_true(lg_expr_parse("2", &p.arena, &axes[1].bound, &e));
+    k->axes = axes;
+    k->n_axes = 2;
+    k->grid[1] = axes[1].bound;
+    refused(p.r.plan, "coverage: ctas that write one element of 'y' is 2");
+    plans_close(&p);
+}
+
+/* y and z hold 65,535 positions on a GPU: what grows with a request has no place there uncut. */
+static void rows_on_y_are_refused(void **state) {
+    (void)state;
+    plans p;
+    lb_err e = {0};
+    plans_open(&p, &(plans_request){.recipe = "synth/llama-tiny", .ctx = 512, .chunk = 7});
+    lg_kernel *k = &p.r.plan->kernels[0];
+    lg_axis *rows = (lg_axis *)(uintptr_t)&k->axes[0];
+    k->grid[1] = k->grid[0];
+    rows->on = "y";
+    assert_true(lg_expr_parse("1", &p.arena, &k->grid[0], &e));
+    refused(p.r.plan, "axis of 'rows' is one that grows with the request");
+    k->per_launch[1] = 4;
+    rows->base = "row_base";
+    refused(p.r.plan, "bases of a cut dimension of 'grid y' is 0");
+    plans_close(&p);
+}
+
+/* A cut dimension with its base: proved; with a piece above the row's limit: not. */
+static void cut_grids(void **state) {
+    (void)state;
+    plans p;
+    lb_err e = {0};
+    lb_arena memory;
+    lg_proof proof;
+    plans_open(&p, &(plans_request){.recipe = "synth/llama-tiny", .ctx = 512, .chunk = 7});
+    lg_plan *plan = p.r.plan;
+    lg_kernel *k = &plan->kernels[0];
+    lg_axis *rows = (lg_axis *)(uintptr_t)&k->axes[0];
+    lg_param *params = lb_alloc_n(&p.arena, k->n_params + 1, sizeof *params, &e);
+    const lg_goperand **args = lb_alloc_n(&p.arena, k->n_params + 1, sizeof *args, &e);
+    memcpy(params, k->params, k->n_params * sizeof *params);
+    memcpy(args, plan->launches[0].args, k->n_params * sizeof *args);
+    params[k->n_params] = (lg_param){"row_base", "uint32_t"};
+    k->params = params;
+    k->n_params++;
+    plan->launches[0].args = args;
+    plan->launches[0].n_args++;
+    k->grid[1] = k->grid[0];
+    assert_true(lg_expr_parse("1", &p.arena, &k->grid[0], &e));
+    rows->on = "y";
+    rows->base = "row_base";
+    k->per_launch[1] = 4;
+    lb_arena_init(&memory, "proof", UINT64_C(1) << 28);
+    if (!lg_prove(plan, &memory, &proof, &e)) {
+        fail_msg("%s", e.text);
+    }
+    lb_arena_reset(&memory);
+    lg_hw_row hw = *plan->hw;
+    hw.grid_y_max = 3;
+    plan->hw = &hw;
+    refused(plan, "grid of 'grid y' is 4, the limit is 3 (T=4");
+    params[k->n_params - 1].ctype = "uint64_t";
+    refused(plan, "row_base");
+    plans_close(&p);
+}
+
+/* A hardware row with small limits refuses at the first T that passes them. */
+static void limits_of_the_row(void **state) {
+    (void)state;
+    plans p;
+    plans_open(&p, &(plans_request){.recipe = "synth/llama-tiny", .ctx = 512, .chunk = 64});
+    lg_hw_row hw = *p.r.plan->hw;
+    p.r.plan->hw = &hw;
+    hw.grid_x_max = 40;
+    refused(p.r.plan, "grid of 'grid x' is 41, the limit is 40 (T=41, L=41)");
+    hw.grid_x_max = 1 << 20;
+    hw.grid_y_max = 7;
+    refused(p.r.plan, "grid of 'grid y' is 8, the limit is 7 (T=1, L=1)");
+    hw.grid_y_max = 1 << 20;
+    hw.cta_threads_max = 0;
+    refused(p.r.plan, "block of 'k_embed");
+    plans_close(&p);
+}
+
+/* 17 caches of 131,072 positions hold 2,281,701,376 numbers: a 32-bit index would wrap. */
+static void wide_indexes(void **state) {
+    (void)state;
+    plans p;
+    plans_open(&p, &(plans_request){.recipe = "synth/llama-70b",
+                                    .layers = 1,
+                                    .slots = 17,
+                                    .ctx = 131072,
+                                    .chunk = 7});
+    for (uint32_t i = 0; i < p.r.plan->n_kernels; i++) {
+        lg_operand *o = (lg_operand *)(uintptr_t)p.r.plan->kernels[i].operands;
+        for (uint32_t j = 0; j < p.r.plan->kernels[i].n_operands; j++) {
+            o[j].index_bits = 32;
+        }
+    }
+    refused(p.r.plan,
+            "rope_kv (layer 0): largest index of 'k' is 2281701375, the limit is 2147483647 (T=1");
+    plans_close(&p);
+}
+
+static void rings_hold_window_and_step(void **state) {
+    (void)state;
+    plans p;
+    plans_open(&p, &(plans_request){.recipe = "synth/llama-tiny", .ctx = 512, .chunk = 7});
+    lg_gvalue *v =
+        (lg_gvalue *)(uintptr_t)&p.r.plan->graph->values[value_named(p.r.plan, "kv.0.k")];
+    v->positions = 256;
+    refused(p.r.plan, "ring of 'kv.0.k' is 512, the limit is 256");
+    v->window = 251;
+    refused(p.r.plan, "ring of 'kv.0.k' is 257, the limit is 256");
+    plans_close(&p);
+}
+
+static void steps_too_large_to_try(void **state) {
+    (void)state;
+    plans p;
+    plans_open(&p, &(plans_request){.recipe = "synth/llama-tiny", .ctx = 512, .chunk = 7});
+    p.r.plan->limits.ctx = LG_CTX_MAX;
+    p.r.plan->limits.chunk = LG_CHUNK_MAX + 1;
+    p.r.plan->limits.t_max = LG_CHUNK_MAX + 1;
+    p.r.plan->limits.logit_rows_max = LG_LOGIT_ROWS;
+    refused(p.r.plan, "limits of 'chunk' is 131073, the limit is 131072");
+    plans_close(&p);
+}
+
+static void memory_may_run_out(void **state) {
+    (void)state;
+    plans p;
+    plans_open(&p, &(plans_request){.recipe = "synth/llama-tiny", .ctx = 512, .chunk = 7});
+    bool done = false;
+    for (int64_t n = 0; !done; n++) {
+        lb_arena memory;
+        lb_err e = {0};
+        lg_proof proof = {0};
+        lb_arena_init(&memory, "proof", UINT64_C(1) << 28);
+        memory.fail_after = n;
+        done = lg_prove(p.r.plan, &memory, &proof, &e);
+        assert_true(done || (e.code == LB_NO_MEMORY && proof.facts == NULL));
+        lb_arena_reset(&memory);
+    }
+    plans_close(&p);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(real_plans_are_proved),
+        cmocka_unit_test(facts_have_numbers),
+        cmocka_unit_test(tiny_bent_everywhere),
+        cmocka_unit_test(tiny_from_json_bent_everywhere),
+        cmocka_unit_test(biases_and_three_slots_bent),
+        cmocka_unit_test(one_row_steps_bent),
+        cmocka_unit_test(odd_sizes_bent),
+        cmocka_unit_test(mixed_types_bent),
+        cmocka_unit_test(every_excuse_is_used),
+        cmocka_unit_test(live_values_must_be_apart),
+        cmocka_unit_test(caches_must_be_apart),
+        cmocka_unit_test(weights_must_be_apart),
+        cmocka_unit_test(order_matters),
+        cmocka_unit_test(no_launch_may_be_missing),
+        cmocka_unit_test(coverage_is_of_the_value),
+        cmocka_unit_test(no_element_is_written_twice),
+        cmocka_unit_test(rows_on_y_are_refused),
+        cmocka_unit_test(cut_grids),
+        cmocka_unit_test(limits_of_the_row),
+        cmocka_unit_test(wide_indexes),
+        cmocka_unit_test(rings_hold_window_and_step),
+        cmocka_unit_test(steps_too_large_to_try),
+        cmocka_unit_test(memory_may_run_out),
+    };
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests_name("prove", tests, NULL, NULL);
+}
