@@ -34,8 +34,18 @@ static bool folder(const build_args *a, const char *name, const lg_hw_row *hw, l
     return *out != NULL && lb_make_dirs(*out, err);
 }
 
+typedef struct image_request {
+    lg_context *c;
+    const lg_result *r;
+    const char *out;
+} image_request;
+
 /* The packed image is there, made of these weights by this plan? Then its digest; otherwise it is packed. */
-static bool image(lg_context *c, const lg_result *r, const char *out, char hex[LB_DIGEST_HEX_BYTES], lb_err *err) {
+static bool make_image(void *arg, char hex[LB_DIGEST_HEX_BYTES], lb_err *err) {
+    const image_request *q = arg;
+    lg_context *c = q->c;
+    const lg_result *r = q->r;
+    const char *out = q->out;
     const char *path = lb_format(c->arena, err, "%s/weights.bin", out);
     const char *stamp = lb_format(c->arena, err, "%s/.weights.stamp", out);
     const char *want = NULL;
@@ -107,7 +117,6 @@ static bool emit(lg_context *c, const build_args *a, const lg_request *rq, bool 
     lg_cuda_compiler cuda = {0};
     const lg_cuda_compiler *in_use = NULL;
     const lg_hw_row *host = NULL;
-    char hex[LB_DIGEST_HEX_BYTES];
     lg_emit_result result = {0};
     bool linked = strcmp(a->weights, "link") == 0;
     const char *cc = NULL;
@@ -116,10 +125,10 @@ static bool emit(lg_context *c, const build_args *a, const lg_request *rq, bool 
               folder(a, *name, r.hw, c->arena, out, err) &&
               host_row(a, r.hw, &host, err) && compiler_for(host, c->arena, &cc, err) &&
               cuda_compiler(c, a, r.hw, building, &cuda, &in_use, err) &&
-              lg_process_first_line(cc, "--version", c->arena, &compiler, err) &&
-              (linked || image(c, &r, *out, hex, err));
+              lg_process_first_line(cc, "--version", c->arena, &compiler, err);
     if (ok) {
-        const lg_emit_options o = {c->root, *out, *name, r.file, linked, linked ? NULL : hex, rq->kv, a->model.pre, cc, compiler, host, in_use};
+        image_request image = {c, &r, *out};
+        const lg_emit_options o = {c->root, *out, *name, r.file, linked, linked ? NULL : make_image, &image, rq->kv, a->model.pre, cc, compiler, host, in_use};
         ok = lg_emit(r.plan, &r.proof, r.host, &o, c->arena, &result, err);
     }
     if (ok) {

@@ -251,6 +251,14 @@ static bool render_gpu(lg_emitter *e, const lg_value *all, lb_err *err) {
     return render_kernels(e, err) && lg_emit_gpu_files(e, all, err);
 }
 
+/* All text that depends on the plan and the model's own words, and could be refused. */
+static bool render_parts(lg_emitter *e, lb_err *err) {
+    const lg_value *all = NULL;
+    return lg_emit_params(e->plan, e->o, "", e->arena, &all, err) && copy_headers(e, err) &&
+           (e->plan->hw->gpu ? render_gpu : render_cpu)(e, all, err) && lg_emit_text_parts(e, err);
+}
+
+/* What names the weight image, and what lists all the rest. */
 static bool render_program(lg_emitter *e, const lg_proof *proof, lb_err *err) {
     const lg_value *all = NULL;
     const lg_value *info = NULL;
@@ -258,10 +266,8 @@ static bool render_program(lg_emitter *e, const lg_proof *proof, lb_err *err) {
     lg_build_init(&b, e->arena);
     lg_value *lines = lg_build_array(&b);
     lg_value *sources = lg_build_array(&b);
-    if (!lg_emit_params(e->plan, e->o, e->arena, &all, err) || !lg_emit_info(e, all, &info, err) ||
-        !info_lines(e, info, &b, lines, err) || !copy_headers(e, err) ||
-        !(e->plan->hw->gpu ? render_gpu : render_cpu)(e, all, err) ||
-        !lg_emit_text_parts(e, err)) {
+    if (!lg_emit_params(e->plan, e->o, e->image_digest, e->arena, &all, err) || !lg_emit_info(e, all, &info, err) ||
+        !info_lines(e, info, &b, lines, err)) {
         return false;
     }
     lg_value *model = with_keys(&b, all);
@@ -301,7 +307,8 @@ bool lg_emit(const lg_plan *plan, const lg_proof *proof, lg_host *host, const lg
              lg_emit_result *result, lb_err *err) {
     lg_emitter e = {.plan = plan, .host = host, .o = o, .arena = arena};
     e.files = lb_alloc_n(arena, FILES_MAX, sizeof *e.files, err);
-    return e.files != NULL && render_program(&e, proof, err) && write_files(&e, result, err);
+    return e.files != NULL && render_parts(&e, err) && (o->image == NULL || o->image(o->image_arg, e.image_digest, err)) &&
+           render_program(&e, proof, err) && write_files(&e, result, err);
 }
 
 /* "m-00001-of-00003" -> "m" */

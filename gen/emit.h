@@ -10,13 +10,18 @@
 #include "cuda_compiler.h"
 #include "prove.h"
 
+/* Packs the weight image and gives its digest; called once all text that could be refused has been rendered, so that a
+ * refusal leaves nothing behind. */
+typedef bool (*lg_emit_image_fn)(void *arg, char hex[LB_DIGEST_HEX_BYTES], lb_err *err);
+
 typedef struct lg_emit_options {
     const char *root;  /* lagen's own folder, with templates/ and runtime/ */
     const char *out;   /* folder of the program; made if absent */
     const char *name;  /* model name, [A-Za-z0-9._-] */
     const lg_gguf *file;
     bool weights_linked;
-    const char *image_digest; /* hex, of the packed image; NULL if linked */
+    lg_emit_image_fn image; /* NULL if linked */
+    void *image_arg;
     const char *kv;
     const char *pre;      /* pre-tokenizer in place of the file's, or NULL */
     const char *cc;       /* the C compiler for the row's host side */

@@ -52,8 +52,8 @@ bool lg_emit_info(lg_emitter *e, const lg_value *all, const lg_value **out, lb_e
     lg_build_set(&b, root, "types", types(&b, e->plan->graph));
     lg_build_set_uint(&b, root, "launches", e->plan->n_launches);
     lg_build_set_uint(&b, root, "kernels", e->plan->n_kernels);
-    if (e->o->image_digest != NULL) {
-        lg_build_set_string(&b, root, "image_sha256_tree", e->o->image_digest);
+    if (e->image_digest[0] != '\0') {
+        lg_build_set_string(&b, root, "image_sha256_tree", e->image_digest);
     }
     *out = root;
     return lg_build_done(&b, err);

@@ -18,6 +18,7 @@ typedef struct lg_emitter {
     lg_emit_file *files;
     uint32_t n_files;
     bool has_tokenizer, has_chat;
+    char image_digest[LB_DIGEST_HEX_BYTES]; /* of the packed image, once it is there; else "" */
 } lg_emitter;
 
 /* Adds a file to be written; `data` must live in the arena or longer. */

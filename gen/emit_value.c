@@ -11,6 +11,7 @@
 typedef struct maker {
     const lg_plan *plan;
     const lg_emit_options *o;
+    const char *image_digest;
     lg_builder b;
     lb_arena *arena;
 } maker;
@@ -204,7 +205,7 @@ static const lg_value *files(maker *m) {
     lg_value *list = lg_build_array(&m->b);
     if (!m->o->weights_linked) {
         push_file(m, list, "weights.bin", m->plan->arena_bytes[LG_ARENA_WEIGHTS],
-                  m->o->image_digest);
+                  m->image_digest);
         return list;
     }
     for (uint32_t i = 0; i < lg_gguf_n_files(m->o->file); i++) {
@@ -289,9 +290,9 @@ static const lg_value *target(maker *m) {
     return v;
 }
 
-bool lg_emit_params(const lg_plan *plan, const lg_emit_options *o, lb_arena *arena,
-                    const lg_value **out, lb_err *err) {
-    maker m = {.plan = plan, .o = o, .arena = arena};
+bool lg_emit_params(const lg_plan *plan, const lg_emit_options *o, const char *image_digest,
+                    lb_arena *arena, const lg_value **out, lb_err *err) {
+    maker m = {.plan = plan, .o = o, .image_digest = image_digest, .arena = arena};
     lg_build_init(&m.b, arena);
     lg_value *root = lg_build_map(&m.b);
     lg_build_set_string(&m.b, root, "model", o->name);

@@ -153,6 +153,16 @@ static bool index_texts(lg_tok_build *b, lb_err *err) {
     return slots != NULL;
 }
 
+/* A list of the file that goes with the tokens, where it is there, has one element for each of them, used or not. */
+static bool list_matches(const lg_tok_build *b, const char *key, lb_err *err) {
+    const lg_gguf_kv *kv = lg_gguf_find(b->g, key);
+    if (kv == NULL || (kv->type == LG_GGUF_ARRAY && kv->n_elems == b->t->n_tokens)) {
+        return true;
+    }
+    return lb_err_set(err, LB_BAD_VALUE, "key '%s': %" PRIu64 " elements for %u tokens", key, kv->n_elems,
+                      b->t->n_tokens);
+}
+
 static bool read_types(lg_tok_build *b, lb_err *err) {
     uint32_t n = b->t->n_tokens;
     b->type = lb_alloc(b->arena, n, err);
@@ -161,6 +171,9 @@ static bool read_types(lg_tok_build *b, lb_err *err) {
         return false;
     }
     memset(b->type, LG_TOK_NORMAL, n);
+    if (!list_matches(b, KEY("scores"), err)) {
+        return false;
+    }
     if (lg_gguf_find(b->g, KEY("token_type")) == NULL) {
         return true;
     }
@@ -242,6 +255,10 @@ bool lg_tok_read(const lg_gguf *g, const lg_tok_options *options, lb_arena *aren
     bool there = false;
     if (t == NULL || !find_kind(&b, options, &there, err)) {
         return false;
+    }
+    if (!there && lg_gguf_find(g, KEY("tokens")) != NULL) {
+        return lb_err_set(err, LB_MISSING, "the model file has tokens and no key 'tokenizer.ggml.model', which says"
+                          " how to use them");
     }
     if (!there) {
         *out = NULL;
