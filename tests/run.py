@@ -58,7 +58,8 @@ def run(command, limit, env):
             continue
         name, _, reason = m.group(2).partition("# SKIP")
         if reason or line.rstrip().endswith("# SKIP"):
-            skips.append((name.strip(), reason.strip()))
+            # cmocka writes the test's name behind the mark, and its reason is a note before it
+            skips.append((name.strip(), reason.strip()) if name.strip() else (reason.strip(), ""))
         elif m.group(1) == "ok":
             results.append((True, name.strip()))
         else:
