@@ -241,6 +241,13 @@ static void bend_operand(bender *b, const lg_operand *o, const char *path) {
     bend_expr(b, path, "bytes", &o->bytes);
     bend_expr(b, path, "max_index", &o->max_index);
     bend_u64(b, path, "align", &o->align);
+    uint64_t *align = (uint64_t *)(uintptr_t)&o->align;
+    const uint64_t was = *align;
+    *align = was / 2;
+    show(b, "/2");
+    *align = was * 2;
+    show(b, "*2");
+    *align = was;
     bend_u32(b, path, "index_bits", &o->index_bits);
 }
 
