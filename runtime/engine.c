@@ -56,7 +56,7 @@ bool rt_engine_start(const rt_model *m, const rt_engine_opts *o, rt_engine **out
     }
     e->model = m;
     e->chunk = m->chunk;
-    bool ok = rt_identity_check(m, err) && rt_memory_map(m, &e->memory, err) &&
+    bool ok = rt_identity_check(m, err) && rt_memory_map_on(m, o->device, &e->memory, err) &&
               alloc_control(e, err) && rt_pool_start(o->n_threads, &e->pool, err) &&
               rt_memory_touch(m, &e->memory, e->pool, err) &&
               rt_weights_load(m, &o->load, e->pool, &e->memory, err);

@@ -163,6 +163,36 @@ void rt_memory_unmap(rt_memory *m) {
     *m = (rt_memory){0};
 }
 
+bool rt_memory_clear(const rt_model *model, const rt_memory *m, rt_arena_kind kind, lb_err *err) {
+    if (m->device != NULL) {
+        return m->device->clear(m, kind, err);
+    }
+    if (m->arenas[kind] != NULL) {
+        memset(m->arenas[kind], 0, model->arena_bytes[kind]);
+    }
+    return true;
+}
+
+bool rt_memory_digest(const rt_model *model, const rt_memory *m, rt_arena_kind kind, lb_arena *tmp,
+                      uint8_t out[LB_DIGEST_BYTES], lb_err *err) {
+    uint64_t n = model->arena_bytes[kind];
+    if (m->device == NULL) {
+        return lb_digest_tree(m->arenas[kind], n, out, err);
+    }
+    uint64_t n_pieces = lb_digest_n_pieces(n);
+    uint8_t *digests = lb_alloc_n(tmp, n_pieces, LB_DIGEST_BYTES, err);
+    uint8_t *piece = lb_alloc(tmp, LB_DIGEST_PIECE_BYTES, err);
+    for (uint64_t i = 0; i < n_pieces && digests != NULL && piece != NULL; i++) {
+        uint64_t at = i * LB_DIGEST_PIECE_BYTES;
+        uint64_t len = n - at < LB_DIGEST_PIECE_BYTES ? n - at : LB_DIGEST_PIECE_BYTES;
+        if (!m->device->get(m, kind, at, piece, len, err) ||
+            !lb_sha256(piece, len, digests + i * LB_DIGEST_BYTES, err)) {
+            return false;
+        }
+    }
+    return digests != NULL && piece != NULL && lb_digest_root(digests, n, out, err);
+}
+
 typedef struct touch_job {
     uint8_t *arena;
     uint64_t n_bytes; /* whole pages */

@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/arena.h"
+#include "base/digest.h"
 #include "base/err.h"
 #include "model_abi.h"
 #include "pool.h"
@@ -29,6 +31,13 @@ void rt_memory_unmap(rt_memory *m);
 
 /* Makes every page of all arenas present, on all threads. Fails with LB_RESOURCES. */
 bool rt_memory_touch(const rt_model *model, rt_memory *m, rt_pool *pool, lb_err *err);
+
+/* Zeros in an arena, wherever it lies. */
+bool rt_memory_clear(const rt_model *model, const rt_memory *m, rt_arena_kind kind, lb_err *err);
+
+/* The tree digest (base/digest.h) of an arena, wherever it lies. `tmp` gives room for a piece of it. */
+bool rt_memory_digest(const rt_model *model, const rt_memory *m, rt_arena_kind kind, lb_arena *tmp,
+                      uint8_t out[LB_DIGEST_BYTES], lb_err *err);
 
 /* Bytes that this process can be given now; UINT64_MAX if the system does not tell. */
 uint64_t rt_memory_available(void);

@@ -13,6 +13,7 @@
 
 #include "base/err.h"
 #include "base/image.h"
+#include "base/text.h"
 #include "pool.h"
 
 enum { RT_ABI_VERSION = 1 };
@@ -83,6 +84,14 @@ typedef struct rt_device_ops {
      * to `offset` of the weights arena. */
     uint8_t *(*stage)(const struct rt_memory *mem, uint32_t index);
     bool (*put)(const struct rt_memory *mem, uint32_t index, uint64_t offset, uint64_t n_bytes, lb_err *err);
+
+    /* Bytes of an arena to the host; an arena to zeros. */
+    bool (*get)(const struct rt_memory *mem, rt_arena_kind kind, uint64_t offset, void *to,
+                uint64_t n_bytes, lb_err *err);
+    bool (*clear)(const struct rt_memory *mem, rt_arena_kind kind, lb_err *err);
+
+    /* What there is on this machine, in lines for people, whether or not it would do. */
+    void (*describe)(const struct rt_model *model, lb_text *out);
 
     /* After the weights: everything that may fail or take memory late happens here. */
     bool (*ready)(const struct rt_model *model, struct rt_memory *mem, lb_err *err);

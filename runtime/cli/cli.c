@@ -29,7 +29,7 @@ static void print_help(const rt_cli *c) {
     }
     printf("\n%s COMMAND --help lists a command's options.\n"
            "exit status: 0 done, 1 refused, 2 usage, 3 damaged files, 4 wrong machine,\n"
-           "5 out of planned resources\n",
+           "5 out of planned resources, 70 the GPU was lost\n",
            c->prog);
 }
 

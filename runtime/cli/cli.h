@@ -63,13 +63,16 @@ bool rt_cli_parse(rt_cli *c, const rt_cli_line *line, int argc, char **argv, boo
 /* Options that several commands have. 0: all there are. */
 typedef struct rt_cli_team {
     uint64_t n_threads, chunk;
+    const char *device;
 } rt_cli_team;
 #define RT_CLI_TEAM_ROWS(c, team)                                                                 \
     RT_CLI_UINT("--threads", "-t", &(team).n_threads, 1, RT_POOL_MAX_THREADS, "N",                \
                 "threads (default: the CPUs this process may run on)"),                           \
     RT_CLI_UINT("--chunk", NULL, &(team).chunk, 1, (c)->model->chunk, "N",                        \
                 "rows of a prompt in one step (default: the most, as\nthe program was made); "    \
-                "results do not depend on it")
+                "results do not depend on it"),                                                   \
+    RT_CLI_TEXT("--device", NULL, &(team).device, "NAME",                                         \
+                "the GPU, where several would do: index, UUID or PCI\naddress (`info` lists them)")
 
 /* Starts the engine, with progress on a terminal. */
 bool rt_cli_start(rt_cli *c, const rt_cli_team *team, lb_err *err);

@@ -73,7 +73,7 @@ bool rt_cli_start(rt_cli *c, const rt_cli_team *team, lb_err *err) {
     char dir[PATH_MAX];
     double begin = rt_cli_seconds();
     double next = begin + PROGRESS_MS * 1e-3;
-    rt_engine_opts o = {.n_threads = (uint32_t)team->n_threads,
+    rt_engine_opts o = {.n_threads = (uint32_t)team->n_threads, .device = team->device,
                         .load = {.dir = dir, .progress = load_progress, .progress_arg = &next}};
     if (!rt_program_dir(dir, sizeof dir, err) ||
         !rt_engine_start(c->model, &o, &c->engine, err)) {

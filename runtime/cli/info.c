@@ -22,6 +22,21 @@ static void print_sampling(const rt_sampling *s) {
            (double)s->presence_penalty);
 }
 
+/* The devices of this machine, for a program that runs on one. */
+static bool print_devices(rt_cli *c, lb_err *err) {
+    lb_text t;
+    lb_text_init(&t, &c->arena);
+    if (c->model->device == NULL) {
+        return true;
+    }
+    c->model->device->describe(c->model, &t);
+    if (!lb_text_done(&t, err)) {
+        return false;
+    }
+    fwrite(t.data, 1, t.n_bytes, stdout);
+    return true;
+}
+
 static void print_text(const rt_model *m) {
     printf("model       %s\nmade for    %s; needs", m->name, m->arch_row);
     for (size_t i = 0; m->cpu_features != NULL && m->cpu_features[i] != NULL; i++) {
@@ -62,6 +77,7 @@ static bool run(rt_cli *c, int argc, char **argv, lb_err *err) {
         printf("%s\n", c->model->info_json);
     } else if (go) {
         print_text(c->model);
+        return print_devices(c, err);
     }
     return true;
 }

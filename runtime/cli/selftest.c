@@ -31,18 +31,15 @@ static bool trace_run(rt_cli *c, uint32_t slot, const uint32_t *tokens, uint32_t
     const rt_model *m = c->model;
     rt_seq *seq = &c->engine->seqs[slot];
     rt_feed_opts o = {.visit = keep_logits, .visit_arg = out};
-    uint8_t *cache = c->engine->memory.arenas[RT_ARENA_KV];
-    uint64_t cache_bytes = m->arena_bytes[RT_ARENA_KV];
-    if (cache != NULL) {
-        memset(cache, 0, cache_bytes);
-    }
+    const rt_memory *mem = &c->engine->memory;
     rt_seq_cut(seq, 0);
     single = single < n ? single : n;
-    bool ok = single == n || rt_seq_feed(seq, tokens, n - single, &o, err);
+    bool ok = rt_memory_clear(m, mem, RT_ARENA_KV, err);
+    ok = ok && (single == n || rt_seq_feed(seq, tokens, n - single, &o, err));
     for (uint32_t i = n - single; ok && i < n; i++) {
         ok = rt_seq_feed(seq, &tokens[i], 1, &o, err);
     }
-    return ok && lb_digest_tree(cache, cache == NULL ? 0 : cache_bytes, out->cache, err);
+    return ok && rt_memory_digest(m, mem, RT_ARENA_KV, &c->arena, out->cache, err);
 }
 
 static bool same(const trace *a, const trace *b, uint32_t n, const char *what, lb_err *err) {

@@ -156,3 +156,36 @@ bool rt_cuda_choose(rt_cuda *c, const char *wanted, lb_err *err) {
     }
     return has_limits(c, err);
 }
+
+/* One line a device; the reason why there is none. */
+static void describe_devices(rt_cuda *c, lb_text *out) {
+    lb_err err = {0};
+    int n = 0;
+    bool ok = rt_cuda_driver_open(&c->d, (int)c->model->gpu->driver_min, &err) && RT_CU_CALL(&c->d, &err, cuDeviceGetCount, &n);
+    for (int i = 0; ok && i < n; i++) {
+        const rt_cuda_board *b = &c->board;
+        ok = look_at(c, i, &err);
+        if (ok) {
+            lb_text_printf(out, "  device %d  %s, compute %d.%d, %d SMs, %zu bytes, %s, PCI %s%s\n", i, b->name, b->major, b->minor,
+                           b->sms, b->total_bytes, b->uuid, b->pci, right_class(c) ? "" : "; not of this program's kind");
+        }
+    }
+    if (!ok) {
+        lb_text_printf(out, "  %s\n", err.text);
+    }
+    rt_cuda_driver_close(&c->d);
+}
+
+void rt_cuda_describe(const rt_model *m, lb_text *out) {
+    rt_cuda c = {.model = m};
+    lb_err err = {0};
+    const rt_gpu *g = m->gpu;
+    lb_text_printf(out, "gpu         compute %u.%u, driver for CUDA %u or newer; %u launches of %u kernels a step\n", g->compute_major,
+                   g->compute_minor, g->driver_min / 1000, g->n_launches, g->n_kernels);
+    if (!rt_cuda_env(c.env, sizeof c.env, &err)) {
+        lb_text_printf(out, "  environment  %s\n", err.text);
+    } else if (c.env[0] != '\0') {
+        lb_text_printf(out, "  environment  %s\n", c.env);
+    }
+    describe_devices(&c, out);
+}

@@ -155,6 +155,19 @@ static bool put(const rt_memory *mem, uint32_t index, uint64_t offset, uint64_t 
             lb_err_prefix(err, "%" PRIu64 " bytes of weights at %" PRIu64, n_bytes, offset));
 }
 
+static bool get(const rt_memory *mem, rt_arena_kind kind, uint64_t offset, void *to, uint64_t n_bytes, lb_err *err) {
+    rt_cuda *c = of(mem);
+    return RT_CU_CALL(&c->d, err, cuCtxSetCurrent, c->context) &&
+           RT_CU_CALL(&c->d, err, cuMemcpyDtoH_v2, to, c->arenas[kind] + offset, n_bytes);
+}
+
+static bool clear(const rt_memory *mem, rt_arena_kind kind, lb_err *err) {
+    rt_cuda *c = of(mem);
+    return c->arenas[kind] == 0 || (RT_CU_CALL(&c->d, err, cuCtxSetCurrent, c->context) &&
+                                    RT_CU_CALL(&c->d, err, cuMemsetD8_v2, c->arenas[kind], 0, c->model->arena_bytes[kind]) &&
+                                    RT_CU_CALL(&c->d, err, cuCtxSynchronize));
+}
+
 static bool ready(const rt_model *m, rt_memory *mem, lb_err *err) {
     rt_cuda *c = of(mem);
     size_t total = 0;
@@ -166,4 +179,4 @@ static bool ready(const rt_model *m, rt_memory *mem, lb_err *err) {
     return ok;
 }
 
-const rt_device_ops rt_cuda_ops = {map, unmap, stage, put, ready};
+const rt_device_ops rt_cuda_ops = {map, unmap, stage, put, get, clear, rt_cuda_describe, ready};

@@ -43,6 +43,9 @@ bool rt_cuda_env(char *shown, size_t size, lb_err *err);
 /* choose.c: the one device that `wanted` means and that fits the program. LB_WRONG_BOX lists what is there. */
 bool rt_cuda_choose(rt_cuda *c, const char *wanted, lb_err *err);
 
+/* choose.c: the GPU that the program needs, those that are here, and the driver's variables; for rt_device_ops.describe. */
+void rt_cuda_describe(const rt_model *model, lb_text *out);
+
 /* functions.c: loads every cubin and function at once, and compares what the driver says of each with what was proved.
  * LB_DAMAGED if a number differs. */
 bool rt_cuda_load_functions(rt_cuda *c, lb_err *err);
