@@ -72,14 +72,29 @@ static bool start(rt_cuda_driver *d, const char *path, int least, lb_err *err) {
     return ok;
 }
 
-bool rt_cuda_driver_open(rt_cuda_driver *d, int least_version, lb_err *err) {
+static const char *library_path(void) {
     const char *other = getenv("LAGEN_CUDA_DRIVER");
-    const char *path = other != NULL && other[0] != '\0' ? other : DEFAULT_LIBRARY;
+    return other != NULL && other[0] != '\0' ? other : DEFAULT_LIBRARY;
+}
+
+bool rt_cuda_driver_find(rt_cuda_driver *d, lb_err *err) {
+    const char *path = library_path();
     *d = (rt_cuda_driver){.library = dlopen(path, RTLD_NOW | RTLD_LOCAL)};
     if (d->library == NULL) {
         return lb_err_set(err, LB_WRONG_BOX, "no CUDA driver: %s", dlerror());
     }
-    if (!find_all(d, path, err) || !start(d, path, least_version, err)) {
+    if (!find_all(d, path, err)) {
+        rt_cuda_driver_close(d);
+        return false;
+    }
+    return true;
+}
+
+bool rt_cuda_driver_open(rt_cuda_driver *d, int least_version, lb_err *err) {
+    if (!rt_cuda_driver_find(d, err)) {
+        return false;
+    }
+    if (!start(d, library_path(), least_version, err)) {
         rt_cuda_driver_close(d);
         return false;
     }

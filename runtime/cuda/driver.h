@@ -17,7 +17,10 @@ typedef struct rt_cuda_driver {
 #include "cuda/driver.def"
 } rt_cuda_driver;
 
-/* Opens the library, finds every entry point, calls cuInit. Fails with LB_WRONG_BOX: no library, one without an entry
+/* Opens the library and finds every entry point; LB_WRONG_BOX without one of them. */
+bool rt_cuda_driver_find(rt_cuda_driver *d, lb_err *err);
+
+/* The same, and calls cuInit. Fails with LB_WRONG_BOX: no library, one without an entry
  * point (an older driver: names it), no GPU, a driver below `least_version`. Close with rt_cuda_driver_close, which allows a
  * zeroed struct. */
 bool rt_cuda_driver_open(rt_cuda_driver *d, int least_version, lb_err *err);

@@ -25,3 +25,13 @@ def nvcc():
     if path is None:
         raise tap.Skip("no nvcc on PATH")
     return path
+
+
+BUILD = ROOT / os.environ.get("LAGEN_BUILD", "build")
+
+
+def recorder():
+    """The driver look-alike that ninja builds, never the sanitized one: programs that load it are not sanitized."""
+    path = ROOT / "build" / "liblagen_recorder.so"
+    assert path.exists(), f"{path} is not built: ninja tests"
+    return path
