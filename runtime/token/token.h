@@ -76,7 +76,7 @@ struct rt_tokenizer {
     bool space_marks;    /* U+2581 stands for the space in the file; here it is the space */
     bool whole_words;    /* a word that is a token is taken as it is ("ignore_merges") */
     bool whole_newlines; /* the same, for words of nothing but newlines */
-    uint32_t bos, eos, unknown, pad; /* or RT_TOKEN_NONE */
+    uint32_t bos, eos, unknown; /* or RT_TOKEN_NONE */
     const uint32_t *eog; /* tokens that end a generation, ascending */
     uint32_t n_eog;
 

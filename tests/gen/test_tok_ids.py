@@ -1,7 +1,8 @@
-"""Ids of byte-level BPE vocabularies against the `tokenizers` package, over texts of every kind.
+"""Ids of whole vocabularies against other programs, over texts of every kind.
 
-The package gets the same expressions, vocabulary and merges and runs code of its own on them. Where
-a model or the package is not there, the test is skipped by name.
+Byte-level BPE: the `tokenizers` package gets the same expressions, vocabulary and merges and runs
+code of its own on them. SPM: llama.cpp, from its Python package. Where a model or a package is not
+there, the test is skipped by name.
 """
 import os
 import pathlib
@@ -15,6 +16,7 @@ import tap  # noqa: E402
 
 TOOL = ROOT / os.environ.get("LAGEN_BUILD", "build") / "tests" / "gen" / "tok_ids"
 SHARED = ROOT.parent / "shared" / "vocab"
+SPM = SHARED / "ggml-vocab-llama-spm.gguf"
 MODELS = {
     "smollm2": ROOT / "build" / "models" / "SmolLM2-135M-Instruct.Q4_1.gguf",
     "gpt-2": SHARED / "ggml-vocab-gpt-2.gguf",
@@ -24,7 +26,8 @@ MODELS = {
 }
 N_TEXTS = 3000
 BITS = ["the ", "Hello", " world", "don't", " I'LL", "\n", "\r\n", "\n\n\n", "\t", "    ", "  ",
-        "123", " 4567", "3.14", "...", "!?", "#include <x.h>", "{}", "==", "_", "naïve café", "Größe", "élan",
+        "123", " 4567", "3.14", "...", "!?", "#include <x.h>", "{}",
+        "==", "_", "naïve café", "Größe", "élan",
         "e\u0301", "नमस्ते", "中文字符", "ひらがな", "한국어", "😀", "🦙", "👩‍👩‍👧", "½", "Ⅷ", "٣",
         "\u00a0", "\u3000", "\u200b", "<|im_start|>", "</s>", "ied 4 ½ months", " this is 🦙.cpp",
         "Привет", "ελληνικά", "שלום", "ไทย", "'s", "'ve", "aB", "ABC", "x" * 40, "=" * 70]
@@ -70,23 +73,32 @@ def reference(model):
     return tokenizer
 
 
-def check_model(t, name, path):
+def by_tokenizers(model, texts):
+    encoded = reference(model).encode_batch(texts, add_special_tokens=False)
+    return [e.ids for e in encoded]
+
+
+def by_llama_cpp(model, texts):
+    from llama_cpp import Llama
+    llama = Llama(str(model), vocab_only=True, verbose=False)
+    return [llama.tokenize(t.encode(), add_bos=False, special=False) if t else [] for t in texts]
+
+
+def check_model(t, name, path, other):
     if not TOOL.exists():
         t.skip(name, f"{TOOL.relative_to(ROOT)} is not built")
         return
     if not path.exists():
         t.skip(name, f"{path.name} is not there")
         return
+    rng = random.Random(name)
+    texts = [random_text(rng) for _ in range(N_TEXTS)]
     try:
-        import tokenizers  # noqa: F401
-        import gguf  # noqa: F401
+        want = other(path, texts)
     except ImportError as missing:
         t.skip(name, str(missing))
         return
-    rng = random.Random(name)
-    texts = [random_text(rng) for _ in range(N_TEXTS)]
     got = ours(path, texts)
-    want = [e.ids for e in reference(path).encode_batch(texts, add_special_tokens=False)]
     wrong = [i for i in range(N_TEXTS) if got[i] != want[i]]
     note = ""
     if wrong:
@@ -98,7 +110,8 @@ def check_model(t, name, path):
 def main():
     t = tap.Tap()
     for name, path in MODELS.items():
-        check_model(t, name, path)
+        check_model(t, name, path, by_tokenizers)
+    check_model(t, "llama-spm", SPM, by_llama_cpp)
     return t.done()
 
 

@@ -1,7 +1,7 @@
 /* tok_ids.c -- encodes texts with the tokenizer of a model file, for test_tok_ids.py.
  * tok_ids MODEL reads from stdin, again and again, a length in decimal, a newline and that many
- * bytes; for each it prints the ids on one line. tok_ids --stages MODEL prints the expressions of the
- * pre-tokenizer, and flags=WHOLE if words that are tokens are taken whole. */
+ * bytes; for each it prints the ids on one line. tok_ids --stages MODEL prints the expressions of
+ * the pre-tokenizer, and flags=WHOLE if words that are tokens are taken whole. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -41,7 +41,7 @@ static const struct rt_tokenizer TOKENIZER = {
     .kind = RT_TOKENIZER_BYTES, .n_tokens = FAKE_N_VOCAB, .text = TEXT, .text_at = TEXT_AT,
     .type = TYPE, .text_max_bytes = 6, .byte_id = TEXT_AT, .merge_slots = NO_SLOTS,
     .specials = SPECIALS, .n_specials = 3, .special_bytes = SPECIAL_BYTES, .n_special_bytes = 2,
-    .bos = RT_TOKEN_NONE, .eos = FAKE_EOG, .unknown = RT_TOKEN_NONE, .pad = RT_TOKEN_NONE,
+    .bos = RT_TOKEN_NONE, .eos = FAKE_EOG, .unknown = RT_TOKEN_NONE,
     .eog = EOG, .n_eog = 1};
 
 /* ---- the script ---- */

@@ -139,7 +139,7 @@ rt_tokenizer *tok_fixture(rt_tokenizer_kind kind, const tok_row *rows, uint32_t 
                           const rt_merge *merges, uint32_t n_merges, lb_arena *arena) {
     rt_tokenizer *t = get(arena, 1, sizeof *t);
     *t = (rt_tokenizer){.kind = kind, .n_tokens = n, .merges = merges, .n_ranks = n_merges};
-    t->bos = t->eos = t->unknown = t->pad = RT_TOKEN_NONE;
+    t->bos = t->eos = t->unknown = RT_TOKEN_NONE;
     fill_tokens(t, rows, arena);
     if (kind != RT_TOKENIZER_SCORES) {
         fill_merges(t, arena);
