@@ -140,7 +140,7 @@ static void one_row_steps_bent(void **state) {
     (void)state;
     bend_model(&(plans_request){.recipe = "synth/llama-freqs",
                                 .types = "f16",
-                                .ctx = 64,
+                                .ctx = 256,
                                 .chunk = 1,
                                 .weights = true},
                true, 1);
