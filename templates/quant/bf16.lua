@@ -21,3 +21,9 @@ ISA_FN void bf16_dequant(const uint8_t *atom, uint32_t nq, uint32_t q, uint32_t 
     memcpy(&u, atom + q * 32 + row * 2, sizeof u);
     y[0] = isa_soft_float((uint32_t)u << 16);
 }
+
+%%template cu_load()
+/* bf16: column `col` of one row of an atom. */
+ISA_FN float bf16_at(const uint8_t *atom, uint32_t col, uint32_t row) {
+    return isa_float(isa_load_w16(atom + col * 32 + row * 2) << 16);
+}

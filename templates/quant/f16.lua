@@ -19,3 +19,9 @@ ISA_FN void f16_dequant(const uint8_t *atom, uint32_t nq, uint32_t q, uint32_t r
     (void)nq;
     y[0] = isa_half1(atom + q * 32 + row * 2);
 }
+
+%%template cu_load()
+/* f16: column `col` of one row of an atom. */
+ISA_FN float f16_at(const uint8_t *atom, uint32_t col, uint32_t row) {
+    return isa_half_at(atom + col * 32 + row * 2);
+}

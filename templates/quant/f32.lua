@@ -19,3 +19,9 @@ ISA_FN void f32_dequant(const uint8_t *atom, uint32_t nq, uint32_t q, uint32_t r
     (void)nq;
     memcpy(y, atom + q * 64 + row * 4, 4);
 }
+
+%%template cu_load()
+/* f32: column `col` of one row of an atom. */
+ISA_FN float f32_at(const uint8_t *atom, uint32_t col, uint32_t row) {
+    return isa_float_at(atom + col * 64 + row * 4);
+}

@@ -31,3 +31,16 @@ ISA_FN void ${prefix}_pair6_1(const uint8_t *s, uint32_t g, uint32_t *sc, uint32
     *sc = (both & 15u) | (uint32_t)s[16 * g - 64] >> 6 << 4;
     *m = both >> 4 | (uint32_t)s[16 * g] >> 6 << 4;
 }
+
+%%template cu_load(prefix)
+/* Scale and minimum of group g for one row; s points at its byte 0. */
+ISA_FN void ${prefix}_pair6(const uint8_t *s, uint32_t g, uint32_t *sc, uint32_t *m) {
+    if (g < 4) {
+        *sc = isa_load_w8(s + 16 * g) & 63u;
+        *m = isa_load_w8(s + 16 * g + 64) & 63u;
+        return;
+    }
+    const uint32_t both = isa_load_w8(s + 16 * g + 64);
+    *sc = (both & 15u) | isa_load_w8(s + 16 * g - 64) >> 6 << 4;
+    *m = both >> 4 | isa_load_w8(s + 16 * g) >> 6 << 4;
+}

@@ -1,11 +1,13 @@
 -- Q4_K: w = (d * sc) * q - dmin * m, q of 4 bits; sc and m of 6 bits, one pair for 32 elements.
 local pair6 = import("quant/pair6.lua")
+local plane = import("lib/plane.lua")
 
 module.type = "q4_k"
 module.qblock_elems = 256
 module.qblock_bytes = 144
 module.kind = "int"
 module.has_min = true -- w = scale * code + min
+module.halves = false
 module.c_offsets = {} -- taken from the code, for each part of a group
 module.planes = {
   { name = "d", src_offset = 0, n_bytes = 2, word_bytes = 2, half_scale = 1 },
@@ -13,6 +15,8 @@ module.planes = {
   { name = "s", src_offset = 4, n_bytes = 12, word_bytes = 1, half_scale = 0 },
   { name = "qs", src_offset = 16, n_bytes = 128, word_bytes = 4, half_scale = 0 },
 }
+
+local function at(name) return plane.at(module.planes, name) end
 
 %%template c_functions()
 ${pair6.c_functions("q4_k")}
@@ -66,4 +70,51 @@ ISA_FN void q4_k_dequant(const uint8_t *atom, uint32_t nq, uint32_t q, uint32_t 
             y[32 * g + e] = d * (float)sc * (float)code - dmin * (float)m;
         }
     }
+}
+
+%%template cu_load()
+${pair6.cu_load("q4_k")}
+
+/* q4_k: scale, minimum and sub-scale of one row of group g of an atom, which is one qblock. */
+typedef struct q4_k_scale {
+    float d, m; /* m: dmin times its sub-scale, exact */
+    int32_t sub;
+} q4_k_scale;
+
+ISA_FN q4_k_scale q4_k_scales(const uint8_t *atom, uint32_t nq, uint32_t g, uint32_t row) {
+    q4_k_scale s;
+    uint32_t sub, m;
+    (void)nq;
+    q4_k_pair6(atom + ${at("s")} + row, g, &sub, &m);
+    s.d = isa_half_at(atom + ${at("d")} + row * 2);
+    s.m = isa_half_at(atom + ${at("dmin")} + row * 2) * (float)m;
+    s.sub = (int32_t)sub;
+    return s;
+}
+
+/* The codes of columns 4i..4i+3 and of those 16 on. */
+ISA_FN void q4_k_codes(const uint8_t *atom, uint32_t nq, uint32_t g, uint32_t row, uint32_t i,
+    uint32_t *lo, uint32_t *hi) {
+    const uint8_t *qs = atom + ${at("qs")} + g / 2 * 512 + i * 64 + row * 4;
+    (void)nq;
+    *lo = isa_load_w32(qs) >> g % 2 * 4 & 0x0f0f0f0fu;
+    *hi = isa_load_w32(qs + 256) >> g % 2 * 4 & 0x0f0f0f0fu;
+}
+
+%%template cu_sum()
+/* The group's exact sum from those of codes (lo, hi) and of activations (s0, s1) over its halves. */
+ISA_FN int32_t q4_k_total(const q4_k_scale &s, int32_t lo, int32_t hi, int32_t s0, int32_t s1) {
+    (void)s0, (void)s1;
+    return s.sub * (lo + hi);
+}
+
+ISA_FN float q4_k_min(const q4_k_scale &s) {
+    return 0.0f - s.m;
+}
+
+%%template cu_value()
+/* The weight of a code in half `half` of a group. */
+ISA_FN float q4_k_value(const q4_k_scale &s, uint32_t code, uint32_t half) {
+    (void)half;
+    return s.d * (float)s.sub * (float)code - s.m;
 }

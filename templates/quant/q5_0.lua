@@ -1,15 +1,20 @@
 -- Q5_0: w = d * (q - 16), q of 5 bits.
+local plane = import("lib/plane.lua")
+
 module.type = "q5_0"
 module.qblock_elems = 32
 module.qblock_bytes = 22
 module.kind = "int"
 module.has_min = false -- w = scale * code + min
+module.halves = false
 module.c_offsets = { "16" } -- taken from the code, for each part of a group
 module.planes = {
   { name = "d", src_offset = 0, n_bytes = 2, word_bytes = 2, half_scale = 1 },
   { name = "qh", src_offset = 2, n_bytes = 4, word_bytes = 4, half_scale = 0 },
   { name = "qs", src_offset = 6, n_bytes = 16, word_bytes = 4, half_scale = 0 },
 }
+
+local function at(name) return plane.at(module.planes, name) end
 
 %%template c_functions()
 /* q5_0: group g of an atom of nq qblocks, ISA_N rows from `row`. Word i of the codes holds columns
@@ -55,4 +60,39 @@ ISA_FN void q5_0_dequant(const uint8_t *atom, uint32_t nq, uint32_t q, uint32_t 
         y[e] = d * ((float)lo - 16.0f);
         y[e + 16] = d * ((float)hi - 16.0f);
     }
+}
+
+%%template cu_load()
+/* q5_0: scale of one row of group g of an atom of nq qblocks. */
+typedef struct q5_0_scale {
+    float d;
+} q5_0_scale;
+
+ISA_FN q5_0_scale q5_0_scales(const uint8_t *atom, uint32_t nq, uint32_t g, uint32_t row) {
+    q5_0_scale s;
+    s.d = isa_half_at(atom + nq * ${at("d")} + g * 32 + row * 2);
+    return s;
+}
+
+/* The codes of columns 4i..4i+3 and of those 16 on. */
+ISA_FN void q5_0_codes(const uint8_t *atom, uint32_t nq, uint32_t g, uint32_t row, uint32_t i,
+    uint32_t *lo, uint32_t *hi) {
+    const uint32_t x = isa_load_w32(atom + nq * ${at("qs")} + g * 256 + i * 64 + row * 4);
+    const uint32_t high = isa_load_w32(atom + nq * ${at("qh")} + g * 64 + row * 4);
+    *lo = (x & 0x0f0f0f0fu) | isa_spread4(high, i, 4);
+    *hi = (x >> 4 & 0x0f0f0f0fu) | isa_spread4(high, i + 4, 4);
+}
+
+%%template cu_sum()
+/* The group's exact sum from those of codes (lo, hi) and of activations (s0, s1) over its halves. */
+ISA_FN int32_t q5_0_total(const q5_0_scale &s, int32_t lo, int32_t hi, int32_t s0, int32_t s1) {
+    (void)s;
+    return lo + hi - 16 * (s0 + s1);
+}
+
+%%template cu_value()
+/* The weight of a code in half `half` of a group. */
+ISA_FN float q5_0_value(const q5_0_scale &s, uint32_t code, uint32_t half) {
+    (void)half;
+    return s.d * ((float)code - 16.0f);
 }

@@ -1,9 +1,12 @@
 -- Q5_1: w = d * q + m, q of 5 bits.
+local plane = import("lib/plane.lua")
+
 module.type = "q5_1"
 module.qblock_elems = 32
 module.qblock_bytes = 24
 module.kind = "int"
 module.has_min = true -- w = scale * code + min
+module.halves = false
 module.c_offsets = {} -- taken from the code, for each part of a group
 module.planes = {
   { name = "d", src_offset = 0, n_bytes = 2, word_bytes = 2, half_scale = 1 },
@@ -11,6 +14,8 @@ module.planes = {
   { name = "qh", src_offset = 4, n_bytes = 4, word_bytes = 4, half_scale = 0 },
   { name = "qs", src_offset = 8, n_bytes = 16, word_bytes = 4, half_scale = 0 },
 }
+
+local function at(name) return plane.at(module.planes, name) end
 
 %%template c_functions()
 /* q5_1: group g of an atom of nq qblocks, ISA_N rows from `row`. Word i of the codes holds columns
@@ -59,4 +64,44 @@ ISA_FN void q5_1_dequant(const uint8_t *atom, uint32_t nq, uint32_t q, uint32_t 
         y[e] = d * (float)lo + m;
         y[e + 16] = d * (float)hi + m;
     }
+}
+
+%%template cu_load()
+/* q5_1: scale and minimum of one row of group g of an atom of nq qblocks. */
+typedef struct q5_1_scale {
+    float d, m;
+} q5_1_scale;
+
+ISA_FN q5_1_scale q5_1_scales(const uint8_t *atom, uint32_t nq, uint32_t g, uint32_t row) {
+    q5_1_scale s;
+    s.d = isa_half_at(atom + nq * ${at("d")} + g * 32 + row * 2);
+    s.m = isa_half_at(atom + nq * ${at("m")} + g * 32 + row * 2);
+    return s;
+}
+
+/* The codes of columns 4i..4i+3 and of those 16 on. */
+ISA_FN void q5_1_codes(const uint8_t *atom, uint32_t nq, uint32_t g, uint32_t row, uint32_t i,
+    uint32_t *lo, uint32_t *hi) {
+    const uint32_t x = isa_load_w32(atom + nq * ${at("qs")} + g * 256 + i * 64 + row * 4);
+    const uint32_t high = isa_load_w32(atom + nq * ${at("qh")} + g * 64 + row * 4);
+    *lo = (x & 0x0f0f0f0fu) | isa_spread4(high, i, 4);
+    *hi = (x >> 4 & 0x0f0f0f0fu) | isa_spread4(high, i + 4, 4);
+}
+
+%%template cu_sum()
+/* The group's exact sum from those of codes (lo, hi) and of activations (s0, s1) over its halves. */
+ISA_FN int32_t q5_1_total(const q5_1_scale &s, int32_t lo, int32_t hi, int32_t s0, int32_t s1) {
+    (void)s, (void)s0, (void)s1;
+    return lo + hi;
+}
+
+ISA_FN float q5_1_min(const q5_1_scale &s) {
+    return s.m;
+}
+
+%%template cu_value()
+/* The weight of a code in half `half` of a group. */
+ISA_FN float q5_1_value(const q5_1_scale &s, uint32_t code, uint32_t half) {
+    (void)half;
+    return s.d * (float)code + s.m;
 }

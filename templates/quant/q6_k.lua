@@ -1,9 +1,12 @@
 -- Q6_K: w = (d * sc) * (q - 32), q of 6 bits; sc a signed byte for each 16 elements.
+local plane = import("lib/plane.lua")
+
 module.type = "q6_k"
 module.qblock_elems = 256
 module.qblock_bytes = 210
 module.kind = "int"
 module.has_min = false -- w = scale * code
+module.halves = true -- each half of a group has its own sub-scale
 module.c_offsets = { "32", "32" } -- taken from the code, for each part of a group
 module.planes = {
   { name = "sc", src_offset = 192, n_bytes = 16, word_bytes = 1, half_scale = 0 },
@@ -11,6 +14,8 @@ module.planes = {
   { name = "ql", src_offset = 0, n_bytes = 128, word_bytes = 4, half_scale = 0 },
   { name = "d", src_offset = 208, n_bytes = 2, word_bytes = 2, half_scale = 1 },
 }
+
+local function at(name) return plane.at(module.planes, name) end
 
 %%template c_functions()
 /* q6_k: group g of an atom, which is one qblock (nq = 1), ISA_N rows from `row`. With n = g / 4 and
@@ -60,4 +65,45 @@ ISA_FN void q6_k_dequant(const uint8_t *atom, uint32_t nq, uint32_t q, uint32_t 
         float code = (float)(lo | hi << 4) - 32.0f;
         y[e] = d * (float)(int8_t)sc[e / 16 * 16] * code;
     }
+}
+
+%%template cu_load()
+/* q6_k: scale and the two sub-scales of one row of group g of an atom, which is one qblock. */
+typedef struct q6_k_scale {
+    float d;
+    int32_t sub0, sub1;
+} q6_k_scale;
+
+ISA_FN q6_k_scale q6_k_scales(const uint8_t *atom, uint32_t nq, uint32_t g, uint32_t row) {
+    q6_k_scale s;
+    const uint8_t *sc = atom + ${at("sc")} + g * 32 + row;
+    (void)nq;
+    s.d = isa_half_at(atom + ${at("d")} + row * 2);
+    s.sub0 = (int8_t)isa_load_w8(sc);
+    s.sub1 = (int8_t)isa_load_w8(sc + 16);
+    return s;
+}
+
+/* The codes of columns 4i..4i+3 and of those 16 on. */
+ISA_FN void q6_k_codes(const uint8_t *atom, uint32_t nq, uint32_t g, uint32_t row, uint32_t i,
+    uint32_t *lo, uint32_t *hi) {
+    const uint8_t *ql = atom + ${at("ql")} + g / 4 * 1024 + g % 2 * 512 + i * 64 + row * 4;
+    const uint8_t *qh = atom + ${at("qh")} + g / 4 * 512 + i * 64 + row * 4;
+    const uint32_t shift = g % 4 / 2 * 4, top = g % 4 * 2;
+    (void)nq;
+    *lo = (isa_load_w32(ql) >> shift & 0x0f0f0f0fu) | (isa_load_w32(qh) >> top & 0x03030303u) << 4;
+    *hi = (isa_load_w32(ql + 256) >> shift & 0x0f0f0f0fu) |
+          (isa_load_w32(qh + 256) >> top & 0x03030303u) << 4;
+}
+
+%%template cu_sum()
+/* The group's exact sum from those of codes (lo, hi) and of activations (s0, s1) over its halves. */
+ISA_FN int32_t q6_k_total(const q6_k_scale &s, int32_t lo, int32_t hi, int32_t s0, int32_t s1) {
+    return s.sub0 * (lo - 32 * s0) + s.sub1 * (hi - 32 * s1);
+}
+
+%%template cu_value()
+/* The weight of a code in half `half` of a group. */
+ISA_FN float q6_k_value(const q6_k_scale &s, uint32_t code, uint32_t half) {
+    return s.d * (float)(half ? s.sub1 : s.sub0) * ((float)code - 32.0f);
 }

@@ -1,14 +1,19 @@
 -- Q8_0: w = d * q, q a signed byte.
+local plane = import("lib/plane.lua")
+
 module.type = "q8_0"
 module.qblock_elems = 32
 module.qblock_bytes = 34
 module.kind = "int"
 module.has_min = false -- w = scale * code + min
+module.halves = false
 module.c_offsets = { "ISA_S8_BIAS" } -- taken from the code, for each part of a group
 module.planes = {
   { name = "d", src_offset = 0, n_bytes = 2, word_bytes = 2, half_scale = 1 },
   { name = "qs", src_offset = 2, n_bytes = 32, word_bytes = 4, half_scale = 0 },
 }
+
+local function at(name) return plane.at(module.planes, name) end
 
 %%template c_functions()
 /* q8_0: group g of an atom of nq qblocks, ISA_N rows from `row`. Word i of the codes holds columns
@@ -42,4 +47,38 @@ ISA_FN void q8_0_dequant(const uint8_t *atom, uint32_t nq, uint32_t q, uint32_t 
     for (uint32_t e = 0; e < 32; e++) {
         y[e] = d * (float)(int8_t)qs[e / 4 * 64 + e % 4];
     }
+}
+
+%%template cu_load()
+/* q8_0: scale of one row of group g of an atom of nq qblocks. */
+typedef struct q8_0_scale {
+    float d;
+} q8_0_scale;
+
+ISA_FN q8_0_scale q8_0_scales(const uint8_t *atom, uint32_t nq, uint32_t g, uint32_t row) {
+    q8_0_scale s;
+    s.d = isa_half_at(atom + nq * ${at("d")} + g * 32 + row * 2);
+    return s;
+}
+
+/* The codes of columns 4i..4i+3 and of those 16 on. */
+ISA_FN void q8_0_codes(const uint8_t *atom, uint32_t nq, uint32_t g, uint32_t row, uint32_t i,
+    uint32_t *lo, uint32_t *hi) {
+    const uint8_t *qs = atom + nq * ${at("qs")} + g * 512 + i * 64 + row * 4;
+    *lo = isa_load_w32(qs);
+    *hi = isa_load_w32(qs + 256);
+}
+
+%%template cu_sum()
+/* The group's exact sum from those of codes (lo, hi) and of activations (s0, s1) over its halves. */
+ISA_FN int32_t q8_0_total(const q8_0_scale &s, int32_t lo, int32_t hi, int32_t s0, int32_t s1) {
+    (void)s, (void)s0, (void)s1;
+    return lo + hi;
+}
+
+%%template cu_value()
+/* The weight of a code in half `half` of a group. */
+ISA_FN float q8_0_value(const q8_0_scale &s, uint32_t code, uint32_t half) {
+    (void)half;
+    return s.d * (float)(int8_t)code;
 }

@@ -1,9 +1,9 @@
 /* render.c -- test tool: renders kernels through the real host and templates.
  *
  *   render TEMPLATES OPS.json OUT
- * OPS.json is { "ops": [op tables (docs/kernels.md)], "types": [tensor types] }. Writes
- * OUT/<name>.c for each op, OUT/index.json: the descriptors in order, OUT/layouts.json: the types'
- * layouts in order. Exit 1 with one line on an error. */
+ * OPS.json is { "ops": [op tables (docs/kernels.md)], "types": [tensor types], "language": "c" or "cu" }.
+ * Writes OUT/<name>.<language> for each op, OUT/index.json: the descriptors in order, OUT/layouts.json:
+ * the types' layouts in order. Exit 1 with one line on an error. */
 #include <stdio.h>
 #include <string.h>
 
@@ -20,6 +20,7 @@ typedef struct job {
     lg_host *host;
     lb_arena *arena;
     const char *out_dir;
+    const char *language;
     lb_text list; /* the descriptors, as JSON items */
 } job;
 
@@ -36,7 +37,7 @@ static bool render_op(job *j, const lg_at *op, lb_err *err) {
     if (!lg_at_string(op, "family", &family, err)) {
         return false;
     }
-    char *file = lb_format(j->arena, err, "kernel/%s.c.lua", family);
+    char *file = lb_format(j->arena, err, "kernel/%s.%s.lua", family, j->language);
     lg_value *descriptor;
     if (file == NULL ||
         !lg_host_call(j->host, file, "describe", op->value, j->arena, &descriptor, err)) {
@@ -50,7 +51,7 @@ static bool render_op(job *j, const lg_at *op, lb_err *err) {
         !lg_value_to_json(descriptor, &j->list, err)) {
         return false;
     }
-    char *c_name = lb_format(j->arena, err, "%s.c", name);
+    char *c_name = lb_format(j->arena, err, "%s.%s", name, j->language);
     return c_name != NULL && write_text(j, c_name, &text, err);
 }
 
@@ -95,7 +96,7 @@ static bool run(job *j, const char *ops_file, lb_err *err) {
         return false;
     }
     lg_at root = lg_at_root("ops", tree);
-    return each(j, &root, "ops", "index.json", render_op, err) &&
+    return lg_at_string(&root, "language", &j->language, err) && each(j, &root, "ops", "index.json", render_op, err) &&
            each(j, &root, "types", "layouts.json", layout_of, err);
 }
 

@@ -67,7 +67,7 @@ def render(row):
     folder = WORK / row
     folder.mkdir(parents=True, exist_ok=True)
     ops = [dict(op, hw={"isa": header, "vec_f32": lanes}) for op, _ in CASES]
-    (folder / "ops.json").write_text(json.dumps({"ops": ops, "types": TYPES}))
+    (folder / "ops.json").write_text(json.dumps({"ops": ops, "types": TYPES, "language": "c"}))
     subprocess.run([WORK / "render", ROOT / "templates", folder / "ops.json", folder], check=True)
     layouts = json.loads((folder / "layouts.json").read_text())
     return json.loads((folder / "index.json").read_text()), dict(zip(TYPES, layouts)), folder

@@ -1,0 +1,310 @@
+/* isa_cuda.h -- the instruction layer of CUDA kernels: every intrinsic and every line of PTX that kernel
+ * text uses. No system header is included, so nvcc and NVRTC take the same text; a plain C++ compiler
+ * gets the host twins of isa_cuda_host.h instead, for softgpu. Vectors of isa_real.h are single floats
+ * here: a thread is a lane.
+ *
+ * Lane l of a warp in the fragments of isa_mma_s8 (weights W 16 x 32, activations X 32 x 8 tokens):
+ *   a[0], a[2]  W[l / 4][4 (l % 4) ..], the same row 16 columns on;  a[1], a[3]  8 rows on
+ *   b[0], b[1]  X[4 (l % 4) ..][l / 4], 16 columns on
+ *   d[0], d[1]  product [l / 4][2 (l % 4)], [l / 4][2 (l % 4) + 1];  d[2], d[3]  8 rows on
+ * Source: PTX ISA 9.0, "Matrix Fragments for mma.m16n8k32" and "mma.m16n8k16". */
+#ifndef ISA_CUDA_H
+#define ISA_CUDA_H
+
+typedef signed char int8_t;
+typedef unsigned char uint8_t;
+typedef short int16_t;
+typedef unsigned short uint16_t;
+typedef int int32_t;
+typedef unsigned int uint32_t;
+typedef long int64_t;
+typedef unsigned long uint64_t;
+typedef decltype(sizeof 0) size_t;
+
+/* The step of model_abi.h in device memory; its arrays are device addresses. */
+typedef struct rt_step {
+    uint32_t n_rows, n_seqs, n_logits;
+    const uint32_t *token_of_row, *seq_of_row, *pos_of_row, *slot_of_seq, *logit_rows;
+} rt_step;
+
+/* Four words of one 16-byte access. */
+typedef struct alignas(16) isa_x4 {
+    uint32_t w[4];
+} isa_x4;
+
+#ifdef __CUDACC__
+
+#define ISA_FN static __device__ __forceinline__
+#define ISA_TABLE static __device__ const
+
+extern __shared__ __align__(1024) unsigned char isa_shared_bytes[];
+
+/* ---- where a thread stands */
+
+ISA_FN uint32_t isa_thread() {
+    return threadIdx.x;
+}
+
+ISA_FN uint32_t isa_cta_x() {
+    return blockIdx.x;
+}
+
+ISA_FN uint32_t isa_cta_y() {
+    return blockIdx.y;
+}
+
+/* Byte `offset` of the cta's dynamic shared memory. */
+ISA_FN unsigned char *isa_smem(uint32_t offset) {
+    return isa_shared_bytes + offset;
+}
+
+/* ---- waiting */
+
+/* All threads of the cta. */
+ISA_FN void isa_barrier() {
+    __syncthreads();
+}
+
+/* Until the launch before this one is done and its writes are seen: before it, only weights may be
+ * touched. Every thread calls it. Nothing where a launch cannot begin before its predecessor ends. */
+ISA_FN void isa_wait_launch() {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
+/* Lets the next launch begin as far as its isa_wait_launch. */
+ISA_FN void isa_let_launch() {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+
+/* ---- weights: memory that no kernel writes */
+
+ISA_FN uint32_t isa_load_w8(const uint8_t *p) {
+    return __ldg(p);
+}
+
+ISA_FN uint32_t isa_load_w16(const uint8_t *p) {
+    return __ldg((const unsigned short *)(const void *)p);
+}
+
+ISA_FN uint32_t isa_load_w32(const uint8_t *p) {
+    return __ldg((const unsigned int *)(const void *)p);
+}
+
+/* ---- numbers */
+
+ISA_FN float isa_float(uint32_t bits) {
+    return __uint_as_float(bits);
+}
+
+ISA_FN uint32_t isa_bits(float x) {
+    return __float_as_uint(x);
+}
+
+ISA_FN float isa_half(uint32_t h) {
+    float f;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(f) : "h"((unsigned short)h));
+    return f;
+}
+
+ISA_FN uint16_t isa_to_half(float x) {
+    unsigned short h;
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h) : "f"(x));
+    return h;
+}
+
+ISA_FN float isa_fma(float a, float b, float c) {
+    return __fmaf_rn(a, b, c);
+}
+
+ISA_FN float isa_div(float a, float b) {
+    return __fdiv_rn(a, b);
+}
+
+ISA_FN float isa_sqrt(float a) {
+    return __fsqrt_rn(a);
+}
+
+/* Nearest even. */
+ISA_FN int32_t isa_cvt_i(float a) {
+    return __float2int_rn(a);
+}
+
+/* c + the sum of four products of signed bytes. */
+ISA_FN int32_t isa_dot4(uint32_t a, uint32_t b, int32_t c) {
+    return __dp4a((int)a, (int)b, c);
+}
+
+/* ---- whole warps: all 32 lanes call together and all get the result */
+
+/* The sum by lane[l] += lane[l + s], s = 16, 8 .. 1. (Adding lane l ^ s gives every lane those bits.) */
+ISA_FN float isa_warp_sum(float x) {
+#pragma unroll
+    for (int s = 16; s > 0; s /= 2) {
+        x += __shfl_xor_sync(0xffffffffu, x, s);
+    }
+    return x;
+}
+
+/* The greatest; which one is given where NaNs are among them is not fixed. */
+ISA_FN float isa_warp_max(float x) {
+#pragma unroll
+    for (int s = 16; s > 0; s /= 2) {
+        float other = __shfl_xor_sync(0xffffffffu, x, s);
+        x = x > other ? x : other;
+    }
+    return x;
+}
+
+ISA_FN uint32_t isa_warp_umax(uint32_t x) {
+    return __reduce_max_sync(0xffffffffu, x);
+}
+
+ISA_FN int32_t isa_warp_isum(int32_t x) {
+    return __reduce_add_sync(0xffffffffu, x);
+}
+
+/* d += W X for one group of 32 columns: fragments as above. */
+ISA_FN void isa_mma_s8(int32_t d[4], const uint32_t a[4], const uint32_t b[2]) {
+    asm("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 "
+        "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+        : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+
+/* The same for 16 columns: a[0], a[1] and b as their first halves above. */
+ISA_FN void isa_mma_s8_half(int32_t d[4], uint32_t a0, uint32_t a1, uint32_t b) {
+    asm("mma.sync.aligned.m16n8k16.row.col.s32.s8.s8.s32 "
+        "{%0, %1, %2, %3}, {%4, %5}, {%6}, {%0, %1, %2, %3};"
+        : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])
+        : "r"(a0), "r"(a1), "r"(b));
+}
+
+#else
+
+#include "isa_cuda_host.h"
+
+#endif
+
+/* ---- what both sides share */
+
+ISA_FN uint32_t isa_lane() {
+    return isa_thread() % 32;
+}
+
+ISA_FN uint32_t isa_warp() {
+    return isa_thread() / 32;
+}
+
+ISA_FN float isa_half_at(const uint8_t *p) {
+    return isa_half(isa_load_w16(p));
+}
+
+ISA_FN float isa_float_at(const uint8_t *p) {
+    return isa_float(isa_load_w32(p));
+}
+
+/* 4 and 16 bytes of activations, aligned alike. */
+ISA_FN uint32_t isa_load_x1(const void *p) {
+    return *(const uint32_t *)p;
+}
+
+ISA_FN isa_x4 isa_load_x4(const void *p) {
+    return *(const isa_x4 *)p;
+}
+
+ISA_FN void isa_store_x4(void *p, isa_x4 v) {
+    *(isa_x4 *)p = v;
+}
+
+/* Bits 4i..4i+3 of x become bit `to` of bytes 0..3. */
+ISA_FN uint32_t isa_spread4(uint32_t x, uint32_t i, uint32_t to) {
+    return ((x >> 4 * i & 15u) * 0x00204081u & 0x01010101u) << to;
+}
+
+/* The layer that isa_real.h is written over. */
+typedef float isa_f;
+typedef int32_t isa_i;
+typedef bool isa_m;
+
+ISA_FN float isa_set1(float x) {
+    return x;
+}
+
+ISA_FN int32_t isa_iset1(int32_t x) {
+    return x;
+}
+
+ISA_FN float isa_add(float a, float b) {
+    return a + b;
+}
+
+ISA_FN float isa_mul(float a, float b) {
+    return a * b;
+}
+
+ISA_FN float isa_neg(float a) {
+    return -a;
+}
+
+ISA_FN bool isa_gt(float a, float b) {
+    return a > b;
+}
+
+ISA_FN float isa_sel(bool m, float a, float b) {
+    return m ? a : b;
+}
+
+ISA_FN float isa_cvt_f(int32_t a) {
+    return (float)a;
+}
+
+ISA_FN float isa_as_f(int32_t a) {
+    return isa_float((uint32_t)a);
+}
+
+ISA_FN int32_t isa_iadd(int32_t a, int32_t b) {
+    return a + b;
+}
+
+ISA_FN int32_t isa_ishl(int32_t a, int n) {
+    return (int32_t)((uint32_t)a << n);
+}
+
+#include "isa_real.h"
+
+/* ---- sums over a row and activations to bytes (docs/numerics.md) */
+
+/* The sum over 256 lanes, lane i of thread i; `lane` is 256 floats of shared memory that no thread reads
+ * any more. All threads of a cta of 256 call, and all get the sum. */
+ISA_FN float isa_lanes_sum(float mine, float *lane) {
+    lane[isa_thread()] = mine;
+    isa_barrier();
+    float v[8];
+#pragma unroll
+    for (uint32_t i = 0; i < 8; i++) {
+        v[i] = lane[32 * i + isa_lane()];
+    }
+    const float even = (v[0] + v[4]) + (v[2] + v[6]), odd = (v[1] + v[5]) + (v[3] + v[7]);
+    return isa_warp_sum(even + odd);
+}
+
+/* A warp's 32 numbers become a group: element l of lane l, its place q, the group's d and s. */
+ISA_FN void isa_q8_group(float x, int8_t *q, float *d, int16_t *s) {
+    const float amax = isa_float(isa_warp_umax(isa_bits(x) & 0x7fffffffu));
+    const float inv = amax > 0x1p-100f ? isa_div(127.0f, amax) : 0.0f;
+    const int32_t v = isa_cvt_i(x * inv);
+    const int32_t both = isa_warp_isum(isa_lane() < 16 ? v : v * 65536);
+    *q = (int8_t)v;
+    if (isa_lane() == 0) {
+        const int32_t low = (int16_t)both;
+        *d = isa_div(amax, 127.0f);
+        s[0] = (int16_t)low;
+        s[1] = (int16_t)((both - low) >> 16);
+    }
+}
+
+#endif

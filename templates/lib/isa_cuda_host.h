@@ -1,0 +1,232 @@
+/* isa_cuda_host.h -- the host twins of isa_cuda.h, for a C++ compiler without CUDA: kernel text then is
+ * what one thread does, and softgpu (tests/softgpu) runs the threads of a cta in turns. Each function
+ * does what the instruction of its name does on a device. */
+#ifndef ISA_CUDA_HOST_H
+#define ISA_CUDA_HOST_H
+
+#include "isa_soft.h"
+
+#define ISA_TABLE static const
+
+#define __global__
+#define __device__
+#define __grid_constant__
+#define __launch_bounds__(...)
+
+/* Where the thread that runs now stands. Owned by softgpu. */
+typedef struct soft_thread {
+    uint32_t thread, cta[3];
+    unsigned char *smem; /* of its cta */
+} soft_thread;
+
+extern "C" {
+extern soft_thread soft_now;
+/* Gives way until all threads of the cta have come here. */
+void soft_barrier(void);
+/* Gives way until all lanes of the warp have come with the same `op`, which then once turns their inputs in[32]
+ * into outputs out[32], n_in and n_out bytes each (at most 64); every lane leaves with its own. */
+void soft_warp(void (*op)(const void *in, void *out), const void *in, size_t n_in, void *out, size_t n_out);
+}
+
+ISA_FN uint32_t isa_thread() {
+    return soft_now.thread;
+}
+
+ISA_FN uint32_t isa_cta_x() {
+    return soft_now.cta[0];
+}
+
+ISA_FN uint32_t isa_cta_y() {
+    return soft_now.cta[1];
+}
+
+ISA_FN unsigned char *isa_smem(uint32_t offset) {
+    return soft_now.smem + offset;
+}
+
+ISA_FN void isa_barrier() {
+    soft_barrier();
+}
+
+ISA_FN void isa_wait_launch() {
+}
+
+ISA_FN void isa_let_launch() {
+}
+
+ISA_FN uint32_t isa_load_w8(const uint8_t *p) {
+    return *p;
+}
+
+ISA_FN uint32_t isa_load_w16(const uint8_t *p) {
+    return *(const uint16_t *)(const void *)p;
+}
+
+ISA_FN uint32_t isa_load_w32(const uint8_t *p) {
+    return *(const uint32_t *)(const void *)p;
+}
+
+ISA_FN float isa_float(uint32_t bits) {
+    return isa_soft_float(bits);
+}
+
+ISA_FN uint32_t isa_bits(float x) {
+    return isa_soft_bits(x);
+}
+
+ISA_FN float isa_half(uint32_t h) {
+    return isa_soft_half((uint16_t)h);
+}
+
+ISA_FN uint16_t isa_to_half(float x) {
+    return isa_soft_to_half(x);
+}
+
+ISA_FN float isa_fma(float a, float b, float c) {
+    return isa_soft_fma(a, b, c);
+}
+
+ISA_FN float isa_div(float a, float b) {
+    return a / b;
+}
+
+ISA_FN float isa_sqrt(float a) {
+    return __builtin_sqrtf(a);
+}
+
+ISA_FN int32_t isa_cvt_i(float a) { /* |a| < 2^22 */
+    return (int32_t)(isa_soft_bits(a + 0x1.8p23f) - isa_soft_bits(0x1.8p23f));
+}
+
+ISA_FN int32_t isa_dot4(uint32_t a, uint32_t b, int32_t c) {
+    for (int i = 0; i < 32; i += 8) {
+        c += (int8_t)(a >> i) * (int8_t)(b >> i);
+    }
+    return c;
+}
+
+/* ---- whole warps */
+
+static inline void isa_host_sum(const void *in, void *out) {
+    float lane[32], *all = (float *)out;
+    memcpy(lane, in, sizeof lane);
+    for (int s = 16; s > 0; s /= 2) {
+        for (int l = 0; l < s; l++) {
+            lane[l] += lane[l + s];
+        }
+    }
+    for (int l = 0; l < 32; l++) {
+        all[l] = lane[0];
+    }
+}
+
+static inline void isa_host_max(const void *in, void *out) {
+    const float *lane = (const float *)in;
+    float best = lane[0], *all = (float *)out;
+    for (int l = 1; l < 32; l++) {
+        best = best > lane[l] ? best : lane[l];
+    }
+    for (int l = 0; l < 32; l++) {
+        all[l] = best;
+    }
+}
+
+static inline void isa_host_umax(const void *in, void *out) {
+    const uint32_t *lane = (const uint32_t *)in;
+    uint32_t best = lane[0], *all = (uint32_t *)out;
+    for (int l = 1; l < 32; l++) {
+        best = best > lane[l] ? best : lane[l];
+    }
+    for (int l = 0; l < 32; l++) {
+        all[l] = best;
+    }
+}
+
+static inline void isa_host_isum(const void *in, void *out) {
+    const uint32_t *lane = (const uint32_t *)in;
+    uint32_t sum = 0, *all = (uint32_t *)out;
+    for (int l = 0; l < 32; l++) {
+        sum += lane[l];
+    }
+    for (int l = 0; l < 32; l++) {
+        all[l] = sum;
+    }
+}
+
+ISA_FN float isa_warp_sum(float x) {
+    float y;
+    soft_warp(isa_host_sum, &x, sizeof x, &y, sizeof y);
+    return y;
+}
+
+ISA_FN float isa_warp_max(float x) {
+    float y;
+    soft_warp(isa_host_max, &x, sizeof x, &y, sizeof y);
+    return y;
+}
+
+ISA_FN uint32_t isa_warp_umax(uint32_t x) {
+    uint32_t y;
+    soft_warp(isa_host_umax, &x, sizeof x, &y, sizeof y);
+    return y;
+}
+
+ISA_FN int32_t isa_warp_isum(int32_t x) {
+    int32_t y;
+    soft_warp(isa_host_isum, &x, sizeof x, &y, sizeof y);
+    return y;
+}
+
+/* ---- matrix products: the fragments of all lanes, put together and taken apart again */
+
+/* Byte k of four. */
+ISA_FN int32_t isa_host_byte(uint32_t w, int k) {
+    return (int8_t)(w >> 8 * k);
+}
+
+/* What a lane brings: its parts of the accumulator, of W and of X. */
+typedef struct isa_host_fragment {
+    int32_t d[4];
+    uint32_t a[4], b[2];
+} isa_host_fragment;
+
+/* `n_words` words of 4 columns from each lane. */
+static inline void isa_host_mma(const void *in, void *out, int n_words) {
+    const isa_host_fragment *lanes = (const isa_host_fragment *)in;
+    for (int l = 0; l < 32; l++) {
+        for (int e = 0; e < 4; e++) {
+            const int row = l / 4 + e / 2 * 8, token = 2 * (l % 4) + e % 2;
+            int32_t sum = lanes[l].d[e];
+            for (int k = 0; k < 16 * n_words; k++) {
+                const isa_host_fragment *w = &lanes[row % 8 * 4 + k % 16 / 4];
+                const isa_host_fragment *x = &lanes[token * 4 + k % 16 / 4];
+                sum += isa_host_byte(w->a[row / 8 + k / 16 * 2], k % 4) * isa_host_byte(x->b[k / 16], k % 4);
+            }
+            ((int32_t *)out)[4 * l + e] = sum;
+        }
+    }
+}
+
+static inline void isa_host_mma_32(const void *in, void *out) {
+    isa_host_mma(in, out, 2);
+}
+
+static inline void isa_host_mma_16(const void *in, void *out) {
+    isa_host_mma(in, out, 1);
+}
+
+ISA_FN void isa_mma_s8(int32_t d[4], const uint32_t a[4], const uint32_t b[2]) {
+    uint32_t in[10];
+    memcpy(in, d, 16);
+    memcpy(in + 4, a, 16);
+    memcpy(in + 8, b, 8);
+    soft_warp(isa_host_mma_32, in, sizeof in, d, 16);
+}
+
+ISA_FN void isa_mma_s8_half(int32_t d[4], uint32_t a0, uint32_t a1, uint32_t b) {
+    uint32_t in[10] = {0, 0, 0, 0, a0, a1, 0, 0, b, 0};
+    memcpy(in, d, 16);
+    soft_warp(isa_host_mma_16, in, sizeof in, d, 16);
+}
+
+#endif

@@ -1,0 +1,107 @@
+"""Makes the folder that tests/gpu/run builds and runs on a machine with a GPU and a CUDA toolkit, and little else:
+build/gpu has every emitted kernel, CUDA and plain C, the headers they include, and operands for all cases."""
+import gzip
+import pathlib
+import shutil
+import struct
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests" / "softgpu"))
+import soft  # noqa: E402
+from soft import cpu  # noqa: E402
+
+OUT = ROOT / "build" / "gpu"
+KERNELS_PER_UNIT = 4
+
+
+def plain_table(descriptors):
+    text = cpu.table_source(descriptors).replace('#include "harness.h"', '#include "model_abi.h"\n#include "kernels.h"')
+    text = text[:text.index("const kernel_entry")] + "const plain_entry plain_kernels[] = {\n"
+    text += "".join(f'    {{"{d["name"]}", call_{d["name"]}}},\n' for d in descriptors)
+    return text + f"}};\nconst uint32_t n_plain_kernels = {len(descriptors)};\n"
+
+
+def gpu_unit(some):
+    """Some kernels, each in a namespace of its own, with a function that launches it."""
+    text = '#include "isa_cuda.h"\n'
+    for i, d in some:
+        smem = soft.smem_bytes(d)
+        text += f"""namespace k{i} {{
+#include "{d['name']}.cu"
+}}
+extern "C" int launch_{i}(const void *p, const uint32_t grid[3]) {{
+    cudaFuncSetAttribute(k{i}::{d['name']}, cudaFuncAttributeMaxDynamicSharedMemorySize, {smem});
+    k{i}::{d['name']}<<<dim3(grid[0], grid[1], grid[2]), {d['block']}, {smem}>>>(*(const k{i}::{d['name']}_params *)p);
+    return cudaGetLastError();
+}}
+"""
+    return text
+
+
+def gpu_table(descriptors):
+    text = '#include "kernels.h"\n'
+    text += "".join(f"int launch_{i}(const void *p, const uint32_t grid[3]);\n" for i in range(len(descriptors)))
+    text += "const gpu_entry gpu_kernels[] = {\n"
+    text += "".join(f'    {{"{d["name"]}", launch_{i}}},\n' for i, d in enumerate(descriptors))
+    return text + f"}};\nconst uint32_t n_gpu_kernels = {len(descriptors)};\n"
+
+
+def record(plain, d, step, op, operands, variants):
+    """One record of kernels.cu; variants: (kernel, descriptor)."""
+    out = [struct.pack("<5I", plain, cpu.n_ctas(d, step), step.n_rows, len(step.slot), len(step.logit))]
+    out += [a.tobytes() for a in (step.token, step.seq, step.pos, step.slot, step.logit)]
+    out.append(struct.pack("<I", len(variants)))
+    out += [struct.pack("<4I", i, *soft.grid_of(v, step)) for i, v in variants]
+    out.append(struct.pack("<I", len(d["operands"])))
+    for o in d["operands"]:
+        data = operands[o["param"]].tobytes()
+        out.append(struct.pack("<2I", o["access"] != "read", len(data)) + data + bytes(-len(data) % 4))
+    return b"".join(out)
+
+
+def write_records(plain, layouts, cases, gpu):
+    with gzip.GzipFile(OUT / "in.bin.gz", "wb", compresslevel=1, mtime=0) as f:
+        for index, op, step, family in cpu.runs_of(plain, layouts):
+            if op["family"] == "matmul" and op["parts"][0]["n"] > 30000 and step.n_rows == 1:
+                continue  # the largest operands once only: the folder has to travel
+            variants = [(i, gpu[i]) for i, (of, o, _) in enumerate(cases) if of == index and
+                        (o.get("role") != "decode" or (len(step.logit) if op.get("rows") == "L" else step.n_rows)
+                         <= soft.DECODE_ROWS)]
+            f.write(record(index, plain[index], step, op, family.operands, variants))
+
+
+def copy_headers():
+    folder = OUT / "include"
+    for name in ("model_abi.h", "pool.h"):
+        (folder / "base").mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / "runtime" / name, folder / name)
+    for path in (ROOT / "runtime" / "base").glob("*.h"):
+        shutil.copy(path, folder / "base" / path.name)
+    for path in (ROOT / "templates" / "lib").glob("*.h"):
+        shutil.copy(path, folder / path.name)
+    for name in ("kernels.h", "kernels.cu"):
+        shutil.copy(ROOT / "tests" / "gpu" / name, OUT / name)
+
+
+def main():
+    shutil.rmtree(OUT, ignore_errors=True)
+    OUT.mkdir(parents=True)
+    plain, layouts, folder = cpu.render("plain")
+    for d in plain:
+        shutil.copy(folder / f"{d['name']}.c", OUT / f"{d['name']}.c")
+    cases = soft.cases()
+    gpu = soft.render([op for _, op, _ in cases], OUT)
+    (OUT / "plain_table.c").write_text(plain_table(plain))
+    (OUT / "gpu_table.c").write_text(gpu_table(gpu))
+    listed = list(enumerate(gpu))
+    for at in range(0, len(listed), KERNELS_PER_UNIT):
+        (OUT / f"unit{at // KERNELS_PER_UNIT}.cu").write_text(gpu_unit(listed[at:at + KERNELS_PER_UNIT]))
+    write_records(plain, layouts, cases, gpu)
+    copy_headers()
+    size = sum(p.stat().st_size for p in OUT.rglob("*") if p.is_file())
+    print(f"build/gpu: {len(gpu)} kernels, {size / 1e6:.1f} MB")
+
+
+if __name__ == "__main__":
+    main()

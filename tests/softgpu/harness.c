@@ -1,0 +1,165 @@
+/* harness.c -- test program: runs emitted CUDA kernels on softgpu, on operands from a file.
+ *
+ *   harness IN OUT
+ * IN holds records (little-endian u32 unless said): kernel, grid x, y, z, n_rows, n_seqs, n_logits, the
+ * five arrays of rt_step in its order, n_operands, and for each operand: written (0 or 1), n_bytes,
+ * bytes padded to 4. Every record runs once for each order of softgpu, from the same bytes; all must agree,
+ * and read-only operands must keep theirs. Each operand is an allocation of its own, so AddressSanitizer
+ * sees any touch outside it. OUT receives the written operands, in order. Exit 1 with one line. */
+#define _DEFAULT_SOURCE
+#include "harness.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "model_abi.h"
+#include "softgpu.h"
+
+enum { MAX_OPERANDS = 16, ALIGN = 64 };
+
+typedef struct operand {
+    uint32_t written;
+    size_t n_bytes;
+    const uint8_t *bytes; /* in the record */
+    uint8_t *at, *result; /* result: of the first order */
+} operand;
+
+static uint32_t take_u32(const uint8_t **at) {
+    uint32_t v;
+    memcpy(&v, *at, sizeof v);
+    *at += sizeof v;
+    return v;
+}
+
+/* A copy of its own size, so that reading behind the array is seen too. */
+static const uint32_t *take_array(const uint8_t **at, uint32_t n) {
+    uint32_t *a = malloc(n * sizeof *a);
+    if (a != NULL) {
+        memcpy(a, *at, n * sizeof *a);
+    }
+    *at += n * sizeof *a;
+    return a;
+}
+
+static void free_step(const rt_step *s) {
+    free((void *)(uintptr_t)s->token_of_row);
+    free((void *)(uintptr_t)s->seq_of_row);
+    free((void *)(uintptr_t)s->pos_of_row);
+    free((void *)(uintptr_t)s->slot_of_seq);
+    free((void *)(uintptr_t)s->logit_rows);
+}
+
+static bool run_order(const soft_entry *k, const uint32_t grid[3], operand *o, const rt_step *step, soft_order order,
+                      lb_err *err) {
+    const void *params[MAX_OPERANDS + 1];
+    for (uint32_t i = 0; i < k->n_operands; i++) {
+        memcpy(o[i].at, o[i].bytes, o[i].n_bytes);
+        params[i] = o[i].at;
+    }
+    params[k->n_operands] = step;
+    const soft_launch l = {.kernel = k->kernel, .params = params, .grid = {grid[0], grid[1], grid[2]},
+                           .block = k->block, .smem_bytes = k->smem_bytes, .order = order};
+    if (!soft_run(&l, err)) {
+        return false;
+    }
+    for (uint32_t i = 0; i < k->n_operands; i++) {
+        if (!o[i].written && memcmp(o[i].at, o[i].bytes, o[i].n_bytes) != 0) {
+            return lb_err_set(err, LB_PROOF, "operand %u, which is only read, has changed", i);
+        }
+        if (order == SOFT_FORWARD) {
+            memcpy(o[i].result, o[i].at, o[i].n_bytes);
+        } else if (memcmp(o[i].result, o[i].at, o[i].n_bytes) != 0) {
+            return lb_err_set(err, LB_PROOF, "operand %u depends on the order of threads or ctas", i);
+        }
+    }
+    return true;
+}
+
+static bool take_operands(const uint8_t **at, const soft_entry *k, operand *o) {
+    for (uint32_t i = 0; i < k->n_operands; i++) {
+        void *p = NULL;
+        o[i].written = take_u32(at);
+        o[i].n_bytes = take_u32(at);
+        o[i].bytes = *at;
+        *at += (o[i].n_bytes + 3) / 4 * 4;
+        o[i].result = malloc(o[i].n_bytes + 1);
+        if (o[i].result == NULL || posix_memalign(&p, ALIGN, o[i].n_bytes) != 0) {
+            return false;
+        }
+        o[i].at = p;
+    }
+    return true;
+}
+
+static bool run_record(const uint8_t **at, FILE *out, lb_err *err) {
+    const uint32_t which = take_u32(at);
+    uint32_t grid[3];
+    for (int i = 0; i < 3; i++) {
+        grid[i] = take_u32(at);
+    }
+    rt_step step = {.n_rows = take_u32(at)};
+    step.n_seqs = take_u32(at);
+    step.n_logits = take_u32(at);
+    step.token_of_row = take_array(at, step.n_rows);
+    step.seq_of_row = take_array(at, step.n_rows);
+    step.pos_of_row = take_array(at, step.n_rows);
+    step.slot_of_seq = take_array(at, step.n_seqs);
+    step.logit_rows = take_array(at, step.n_logits);
+    operand o[MAX_OPERANDS] = {0};
+    if (which >= n_soft_kernels || take_u32(at) != soft_kernels[which].n_operands) {
+        return lb_err_set(err, LB_BAD_VALUE, "no such kernel, or other operands");
+    }
+    const soft_entry *k = &soft_kernels[which];
+    bool ok = take_operands(at, k, o) || lb_err_set(err, LB_NO_MEMORY, "operands");
+    for (int order = 0; ok && order < SOFT_N_ORDERS; order++) {
+        ok = run_order(k, grid, o, &step, (soft_order)order, err) || lb_err_prefix(err, "%s", k->name);
+    }
+    for (uint32_t i = 0; i < k->n_operands; i++) {
+        if (ok && o[i].written) {
+            ok = fwrite(o[i].result, 1, o[i].n_bytes, out) == o[i].n_bytes;
+        }
+        free(o[i].at);
+        free(o[i].result);
+    }
+    free_step(&step);
+    return ok;
+}
+
+static uint8_t *read_all(const char *path, size_t *n) {
+    FILE *f = fopen(path, "rb");
+    if (f == NULL || fseek(f, 0, SEEK_END) != 0) {
+        return NULL;
+    }
+    *n = (size_t)ftell(f);
+    rewind(f);
+    uint8_t *data = malloc(*n + 1);
+    if (data != NULL && fread(data, 1, *n, f) != *n) {
+        free(data);
+        data = NULL;
+    }
+    fclose(f);
+    return data;
+}
+
+int main(int argc, char **argv) {
+    size_t n = 0;
+    uint8_t *data = argc == 3 ? read_all(argv[1], &n) : NULL;
+    FILE *out = data != NULL ? fopen(argv[2], "wb") : NULL;
+    if (out == NULL) {
+        fprintf(stderr, "usage: harness IN OUT\n");
+        return 2;
+    }
+    bool ok = true;
+    lb_err err = {0};
+    uint32_t record = 0;
+    for (const uint8_t *at = data; ok && at < data + n; record++) {
+        ok = run_record(&at, out, &err);
+        if (!ok) {
+            fprintf(stderr, "harness: record %u: %s\n", record, err.text);
+        }
+    }
+    ok = fclose(out) == 0 && ok;
+    free(data);
+    return ok ? 0 : 1;
+}

@@ -1,0 +1,78 @@
+"""The test of the test: bugs planted in emitted CUDA text are caught on softgpu, each in the way named."""
+import sys
+
+import soft
+from soft import cpu
+from test_softgpu import plain_results
+
+# name, how it must show (a word of what the harness says, or "bits"), family, role, old text, new text. A case
+# of the family is taken that has the old text; what is replaced must stand there.
+SEEDS = [
+    ("tail_one_row_too_many", "AddressSanitizer", "matmul", "decode", "left < 8 ? left : 8;", "left < 8 ? left + 1 : 8;"),
+    ("tail_one_column_too_many", "AddressSanitizer", "matmul", "prefill", "&& at < 17)", "&& at < 18)"),
+    ("tail_of_a_row_left_out", "bits", "norm_quant", None, "col < 100; col += 256) {\n        const", "col < 99; col += 256) {\n        const"),
+    ("barrier_missing_before_sums", "order of threads", "matmul", "decode", "        isa_barrier();\n        const uint32_t n_here", "        const uint32_t n_here"),
+    ("barrier_missing_after_staging", "order of threads", "matmul", "prefill", "        isa_barrier();\n        float acc", "        float acc"),
+    ("barrier_missing_after_chains", "order of threads", "attn", None, "        isa_barrier();\n\n        /* This split", "\n        /* This split"),
+    ("barrier_not_reached_by_all", "waits at a barrier", "attn", None, "    isa_barrier();\n\n    float top", "    if (me < 200) {\n        isa_barrier();\n    }\n\n    float top"),
+    ("lane_missing_in_a_warp_sum", "warp-wide", "quant", None, "if (g < 48)", "if (g < 48 && isa_lane() != 5)"),
+    ("activations_read_behind_the_last_row", "AddressSanitizer", "matmul", "prefill", "            if (t < n_tokens) {\n                v =", "            if (t <= n_tokens) {\n                v ="),
+    ("weights_read_behind_the_last_strip", "AddressSanitizer", "matmul", "prefill", "if (16 * (4 * (strip) + w % 4) < 33) {", "{"),
+    ("shared_memory_outgrown", "AddressSanitizer", "attn", None, "chain[i] = acc;", "chain[i + 4096] = acc;"),
+    ("shared_memory_not_written", "", "attn", None, "        weight[me] = mine;\n", ""),
+    ("ring_slot_of_another_round", "bits", "attn", None, "(size_t)(split % 512)", "(size_t)((split + 256) % 512)"),
+    ("position_behind_the_row_seen", "bits", "attn", None, "pos - split + 1 : 256", "pos - split + 2 : 256"),
+    ("key_stored_one_cell_on", "bits", "rope_kv", None, "at / 16) * 1024 + at % 16", "at / 16) * 1024 + (at + 1) % 16"),
+    ("token_row_of_a_neighbour", "bits", "embed", None, "row = token % 16", "row = token % 8"),
+    ("atoms_summed_in_another_order", "bits", "matmul", "decode", "sums[s * 128 + i]", "sums[(n_here - 1 - s) * 128 + i]"),
+    ("operand_written_that_is_read", "has changed", "norm_quant", None, "    const float r =", "    ((float *)p.w)[0] = 1.0f;\n    const float r ="),
+]
+
+
+def mutate(seed, number, cases, descriptors, folder):
+    """The descriptor and case of a kernel with the bug in it; its text is written beside the others."""
+    _, _, family, role, old, new = seed
+    for d, case in zip(descriptors, cases):
+        op = case[1]
+        text = (folder / f"{d['name']}.cu").read_text()
+        if op["family"] != family or op.get("role") != role or old not in text:
+            continue
+        name = f"{d['name']}_seed{number}"
+        text = text.replace(old, new).replace(d["name"], name)
+        (folder / f"{name}.cu").write_text(text)
+        return dict(d, name=name), case
+    raise AssertionError(f"{seed[0]}: no kernel has the text that is to be replaced")
+
+
+def caught(seed, results, why, wanted):
+    """None, or how the bug got away."""
+    how = seed[1]
+    if results is None:
+        return None if how in why else f"it showed as: {why}"
+    same = all(bytes(a[k]) == b[k].tobytes() for a, b in zip(results, wanted) for k in a)
+    return "not at all" if same else None if how in ("bits", "") else "as other bits"
+
+
+def main():
+    t = cpu.tap.Tap()
+    if soft.why_not() or cpu.SANITIZED:
+        t.skip("softgpu_catches_planted_bugs", soft.why_not() or "always built with sanitizers: the plain run has it")
+        return t.done()
+    plain = plain_results()
+    cases = soft.cases()
+    folder = soft.WORK / "seeds"
+    rendered = soft.render([op for _, op, _ in cases], folder)
+    mutants = [mutate(s, i, cases, rendered, folder) for i, s in enumerate(SEEDS)]
+    descriptors = [d for d, _ in mutants]
+    program = soft.build(descriptors, folder)
+    for i, (seed, (_, (index, op, steps))) in enumerate(zip(SEEDS, mutants)):
+        picked = [plain[index, k] for k in steps]
+        runs = [(i, op, run[2], run[3]) for run, _ in picked]
+        results, why = soft.execute(program, descriptors, runs)
+        escaped = caught(seed, results, why, [got for _, got in picked])
+        t.check(f"caught_{seed[0]}", escaped is None, f"caught: {escaped}")
+    return t.done()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
