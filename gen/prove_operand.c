@@ -155,13 +155,18 @@ bool lg_prove_take(lg_prover *p, uint32_t i, uint32_t kernel) {
                              p->n_bound);
     }
     uint32_t n_operands = 0;
+    uint32_t n_covers = 0;
     uint32_t n_steps = 0;
     for (uint32_t a = 0; a < p->n_bound; a++) {
         if (!bind_param(p, a)) {
             return false;
         }
         n_operands += p->bound[a].operand != NULL;
+        n_covers += p->bound[a].cover != NULL;
         n_steps += strcmp(p->bound[a].param, "step") == 0;
+    }
+    if (p->kernel->n_covers != n_covers) {
+        return lg_prove_fail(p, "covers", p->kernel->name, p->kernel->n_covers, n_covers);
     }
     if (n_steps != 1 || p->kernel->n_operands != n_operands) {
         return lg_prove_fail(p, "operands", p->kernel->name, p->kernel->n_operands, n_operands);
