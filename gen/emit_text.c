@@ -59,6 +59,8 @@ static bool emit_chat(lg_emitter *e, lb_err *err) {
     }
     lg_build_set(&b, params, "bos", bos);
     lg_build_set(&b, params, "eos", eos);
+    lg_build_set(&b, params, "source", lg_build_bytes(&b, source.data, source.n_bytes));
+    lg_build_set(&b, params, "recipe_output", lg_build_bool(&b, false));
     e->has_chat = true;
     return lg_build_done(&b, err) && lb_text_done(&c, err) && lg_emit_add(e, "src/chat.c", c.data, c.n_bytes, err) &&
            lg_emit_render(e, "program/chat_template.c.lua", params, "src/chat_template.c", err);

@@ -16,6 +16,7 @@
 enum { RT_CHAT_ARENA_BYTES = 256 * 1024 * 1024 };
 
 struct rt_chat_ctx;
+struct rt_output_format;
 typedef bool (*rt_chat_render_fn)(struct rt_chat_ctx *c);
 
 /* What the template makes of its input; found by trial renderings (probe.h), or all false. */
@@ -33,6 +34,7 @@ typedef struct rt_chat_template {
     rt_chat_render_fn render;
     const char *bos_text; /* what bos_token and eos_token stand for; NULL: not defined */
     const char *eos_text;
+    const struct rt_output_format *output; /* how answers are spelled: output.h */
 } rt_chat_template;
 
 typedef enum rt_thinking { RT_THINKING_DEFAULT, RT_THINKING_ON, RT_THINKING_OFF } rt_thinking;

@@ -6,7 +6,7 @@ set -u
 cd "$(dirname "$0")/../.." || exit 1
 seconds=${1:-60}
 out=build/fuzz
-cflags="-std=c11 -D_POSIX_C_SOURCE=200809L -O1 -g -fno-omit-frame-pointer -Igen -Iruntime"
+cflags="-std=c11 -D_POSIX_C_SOURCE=200809L -O1 -g -fno-omit-frame-pointer -Igen -Iruntime -Itests"
 cflags="$cflags -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all"
 
 # One line a target: name, then its sources besides tests/fuzz/<name>.c.
@@ -16,10 +16,13 @@ value="gen/value.c gen/value_text.c"
 inspect="gen/inspect.c gen/inspect_claim.c gen/inspect_clean.c gen/inspect_json.c"
 inspect="$inspect gen/inspect_text.c gen/inspect_tokenizer.c"
 
-# fuzz NUMBER NAME MAX_LEN SOURCES: builds and runs one target; 1 on failure.
+jinja="gen/jinja/*.c runtime/base/unicode.c"
+output="runtime/chat/output*.c runtime/base/unicode.c"
+
+# fuzz NUMBER NAME MAX_LEN CORPUS SOURCES: builds and runs one target; 1 on failure.
 fuzz() {
-    number=$1 name=$2 max_len=$3
-    shift 3
+    number=$1 name=$2 max_len=$3 corpus=$4
+    shift 4
     mkdir -p "$out/found/$name"
     if ! clang $cflags "tests/fuzz/$name.c" "$@" -ljansson -lm -o "$out/$name"; then
         echo "not ok $number - $name: does not build"
@@ -28,7 +31,7 @@ fuzz() {
     if "$out/$name" -max_total_time="$seconds" -max_len="$max_len" -timeout=5 -rss_limit_mb=512 \
         -malloc_limit_mb=100 -print_final_stats=1 -verbosity=0 \
         -dict="tests/fuzz/${name#fuzz_}.dict" -artifact_prefix="$out/$name-" \
-        "$out/found/$name" "tests/fuzz/corpus/${name#fuzz_}" \
+        "$out/found/$name" "$corpus" \
         >"$out/$name.log" 2>&1; then
         runs=$(sed -n 's/^stat::number_of_executed_units: *//p' "$out/$name.log")
         echo "ok $number - $name: $runs runs in $seconds s"
@@ -39,11 +42,17 @@ fuzz() {
     return 1
 }
 
-echo 1..1
+echo 1..3
 mkdir -p "$out"
 echo 'int LLVMFuzzerTestOneInput(const char *d, long n) { return !d && n; }' >"$out/probe.c"
 if ! clang $cflags "$out/probe.c" -o "$out/probe" >/dev/null 2>&1; then
-    echo "ok 1 - fuzz_gguf # SKIP no clang with libFuzzer on this machine"
+    for n in 1 2 3; do
+        echo "ok $n - fuzzing, target $n # SKIP no clang with libFuzzer on this machine"
+    done
     exit 0
 fi
-fuzz 1 fuzz_gguf 4096 $base $gguf $value $inspect
+failed=0
+fuzz 1 fuzz_gguf 4096 tests/fuzz/corpus/gguf $base $gguf $value $inspect || failed=1
+fuzz 2 fuzz_jinja 2048 tests/jinja/fixtures $base $jinja || failed=1
+fuzz 3 fuzz_output 1024 tests/fuzz/corpus/output $base $output || failed=1
+exit $failed
