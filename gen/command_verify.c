@@ -1,5 +1,6 @@
-/* command_verify.c -- `lagen verify DIR`: proves again from launches.json and memory.json, and checks every file
- * of the manifest. Shares the prover with `plan`, and no data with the build that made the folder. */
+/* command_verify.c -- `lagen verify DIR`: checks every file of the manifest, then proves again from
+ * launches.json and memory.json. Shares the prover with `plan`, and no data with the build that
+ * made the folder. */
 #define _POSIX_C_SOURCE 200809L
 #include <inttypes.h>
 #include <string.h>
@@ -11,21 +12,38 @@
 #include "base/options.h"
 #include "command.h"
 #include "cubin_check.h"
+#include "manifest.h"
 #include "plan_json.h"
 #include "value_text.h"
 
 enum { JSON_BYTES_MAX = 256 << 20 };
 
-static bool read_json(lg_context *c, const char *dir, const char *name, const lg_value **out, lb_err *err) {
-    char *text = NULL;
+/* A file of the folder that must be there: one that is not is damage. */
+static bool open_part(lg_context *c, const char *dir, const char *path, lb_map *map, lb_err *err) {
+    lb_err why = {0};
+    const char *full = lb_format(c->arena, err, "%s/%s", dir, path);
+    if (full == NULL) {
+        return false;
+    }
+    return lb_map_file(full, map, &why) ||
+           lb_err_set(err, why.code == LB_IO ? LB_DAMAGED : why.code, "%s", why.text);
+}
+
+typedef struct json_file {
+    char *text;
+    const lg_value *tree;
+} json_file;
+
+static bool read_json(lg_context *c, const char *dir, const char *name, json_file *out,
+                      lb_err *err) {
     size_t n = 0;
     lg_value *v = NULL;
     const char *path = lb_format(c->arena, err, "%s/%s", dir, name);
-    if (path == NULL || !lb_read_file(path, JSON_BYTES_MAX, c->arena, &text, &n, err) ||
-        !lg_value_from_json(name, text, n, c->arena, &v, err)) {
+    if (path == NULL || !lb_read_file(path, JSON_BYTES_MAX, c->arena, &out->text, &n, err) ||
+        !lg_value_from_json(name, out->text, n, c->arena, &v, err)) {
         return false;
     }
-    *out = v;
+    out->tree = v;
     return true;
 }
 
@@ -34,7 +52,8 @@ static bool check_file(lg_context *c, const char *dir, const lg_at *at, lb_err *
     const char *path = NULL;
     const char *want = NULL;
     uint64_t bytes = 0;
-    if (!lg_at_string(at, "path", &path, err) || !lg_at_string(at, "sha256", &want, err) || !lg_at_uint(at, "bytes", &bytes, err)) {
+    if (!lg_at_string(at, "path", &path, err) || !lg_at_string(at, "sha256", &want, err) ||
+        !lg_at_uint(at, "bytes", &bytes, err)) {
         return false;
     }
     if (path[0] == '/' || strstr(path, "..") != NULL) {
@@ -43,8 +62,7 @@ static bool check_file(lg_context *c, const char *dir, const lg_at *at, lb_err *
     lb_map map = {0};
     uint8_t digest[LB_DIGEST_BYTES];
     char hex[LB_DIGEST_HEX_BYTES] = "";
-    const char *full = lb_format(c->arena, err, "%s/%s", dir, path);
-    if (full == NULL || !lb_map_file(full, &map, err)) {
+    if (!open_part(c, dir, path, &map, err)) {
         return false;
     }
     bool ok = lb_sha256(map.data, map.n_bytes, digest, err);
@@ -53,10 +71,12 @@ static bool check_file(lg_context *c, const char *dir, const lg_at *at, lb_err *
     }
     bool same = ok && map.n_bytes == bytes && strcmp(hex, want) == 0;
     lb_unmap(&map);
-    return same || (ok && lb_err_set(err, LB_DAMAGED, "%s: its SHA-256 is %s, the manifest says %s", path, hex, want));
+    return same || (ok && lb_err_set(err, LB_DAMAGED, "%s: its SHA-256 is %s, the manifest says %s",
+                                     path, hex, want));
 }
 
-static bool check_files(lg_context *c, const char *dir, const lg_value *manifest, size_t *n, lb_err *err) {
+static bool check_files(lg_context *c, const char *dir, const lg_value *manifest, size_t *n,
+                        lb_err *err) {
     lg_at root = lg_at_root("manifest.json", manifest);
     lg_at list;
     if (!lg_at_array(&root, "emitted", &list, n, err)) {
@@ -72,7 +92,8 @@ static bool check_files(lg_context *c, const char *dir, const lg_value *manifest
 }
 
 /* The packed image, by the tree digest that the program itself checks at start. */
-static bool check_image(lg_context *c, const char *dir, const lg_value *manifest, const char **what, lb_err *err) {
+static bool check_image(lg_context *c, const char *dir, const lg_value *manifest, const char **what,
+                        lb_err *err) {
     lg_at root = lg_at_root("manifest.json", manifest);
     const char *want = NULL;
     if (!lg_at_string_or(&root, "image_sha256_tree", NULL, &want, err)) {
@@ -85,8 +106,7 @@ static bool check_image(lg_context *c, const char *dir, const lg_value *manifest
     lb_map map = {0};
     uint8_t digest[LB_DIGEST_BYTES];
     char hex[LB_DIGEST_HEX_BYTES] = "";
-    const char *path = lb_format(c->arena, err, "%s/weights.bin", dir);
-    if (path == NULL || !lb_map_file(path, &map, err)) {
+    if (!open_part(c, dir, "weights.bin", &map, err)) {
         return false;
     }
     bool ok = lb_digest_tree(map.data, map.n_bytes, digest, err);
@@ -96,12 +116,15 @@ static bool check_image(lg_context *c, const char *dir, const lg_value *manifest
     }
     lb_digest_hex(digest, hex);
     *what = "weight image has its digest";
-    return strcmp(hex, want) == 0 || lb_err_set(err, LB_DAMAGED, "weights.bin: its digest is %s, the manifest says %s", hex, want);
+    return strcmp(hex, want) == 0 ||
+           lb_err_set(err, LB_DAMAGED, "weights.bin: its digest is %s, the manifest says %s", hex,
+                      want);
 }
 
 /* The certificate: one line per kernel with its tightest facts. */
 static void certificate(const lg_plan *plan, const lg_proof *proof, lb_text *out) {
-    lb_text_add(out, "  kernel                                                        launches  most ctas  facts\n");
+    lb_text_add(out, "  kernel                                                        launches  "
+                     "most ctas  facts\n");
     for (uint32_t k = 0; k < plan->n_kernels; k++) {
         uint64_t launches = 0;
         uint64_t ctas = 0;
@@ -117,12 +140,14 @@ static void certificate(const lg_plan *plan, const lg_proof *proof, lb_text *out
                 ctas = f->value > ctas ? f->value : ctas;
             }
         }
-        lb_text_printf(out, "  %-60s %9" PRIu64 " %10" PRIu64 " %6" PRIu64 "\n", plan->kernels[k].name, launches, ctas, facts);
+        lb_text_printf(out, "  %-60s %9" PRIu64 " %10" PRIu64 " %6" PRIu64 "\n",
+                       plan->kernels[k].name, launches, ctas, facts);
     }
 }
 
 /* The cubins of a compiled GPU program: proved again, and the same files as when it was built. */
-static bool check_cubins(lg_context *c, const char *dir, const lg_plan *plan, const char **what, lb_err *err) {
+static bool check_cubins(lg_context *c, const char *dir, const lg_plan *plan, const char **what,
+                         lb_err *err) {
     lb_text now;
     lb_text_init(&now, c->arena);
     *what = "";
@@ -140,29 +165,56 @@ static bool check_cubins(lg_context *c, const char *dir, const lg_plan *plan, co
     char *then = NULL;
     size_t n = 0;
     *what = "; cubins proved again";
-    return lb_read_file(path, JSON_BYTES_MAX, c->arena, &then, &n, err) && lg_cubins_check(plan, dir, c->arena, &now, err) &&
-           lb_text_done(&now, err) &&
+    return lb_read_file(path, JSON_BYTES_MAX, c->arena, &then, &n, err) &&
+           lg_cubins_check(plan, dir, c->arena, &now, err) && lb_text_done(&now, err) &&
            (strcmp(now.data, then) == 0 ||
-            lb_err_set(err, LB_DAMAGED, "%s: the cubins are others than those that were proved", path));
+            lb_err_set(err, LB_DAMAGED, "%s: the cubins are others than those that were proved",
+                       path));
+}
+
+/* The two files say what a plan like this one and its proof say, to the byte: grids, margins and
+ * facts that nobody reads back are true too. */
+static bool same_texts(lg_context *c, const lg_plan *plan, const lg_proof *proof,
+                       const json_file *launches, const json_file *memory, lb_err *err) {
+    lb_text l;
+    lb_text m;
+    lb_text_init(&l, c->arena);
+    lb_text_init(&m, c->arena);
+    if (!lg_launches_json(plan, proof, c->arena, &l, err) || !lb_text_done(&l, err) ||
+        !lg_memory_json(plan, c->arena, &m, err) || !lb_text_done(&m, err)) {
+        return false;
+    }
+    if (strcmp(l.data, launches->text) != 0) {
+        return lb_err_set(err, LB_DAMAGED,
+                          "launches.json: its numbers are not those of its own plan and proof");
+    }
+    return strcmp(m.data, memory->text) == 0 ||
+           lb_err_set(err, LB_DAMAGED, "memory.json: its numbers are not those of its own plan");
 }
 
 static bool verify(lg_context *c, const char *dir, lb_err *err) {
-    const lg_value *launches = NULL;
-    const lg_value *memory = NULL;
     const lg_value *manifest = NULL;
+    json_file launches;
+    json_file memory;
     const char *image = NULL;
     const char *cubins = NULL;
     lg_plan *plan = NULL;
     lg_proof proof;
     size_t n_files = 0;
-    if (!read_json(c, dir, "launches.json", &launches, err) || !read_json(c, dir, "memory.json", &memory, err) ||
-        !read_json(c, dir, "manifest.json", &manifest, err) || !check_files(c, dir, manifest, &n_files, err) ||
-        !check_image(c, dir, manifest, &image, err) || !lg_plan_from_json(launches, memory, c->arena, &plan, err) ||
-        !lg_prove(plan, c->arena, &proof, err) || !check_cubins(c, dir, plan, &cubins, err)) {
+    if (!lg_manifest_read(dir, c->arena, &manifest, err) ||
+        !check_files(c, dir, manifest, &n_files, err) ||
+        !check_image(c, dir, manifest, &image, err) ||
+        !read_json(c, dir, "launches.json", &launches, err) ||
+        !read_json(c, dir, "memory.json", &memory, err) ||
+        !lg_plan_from_json(launches.tree, memory.tree, c->arena, &plan, err) ||
+        !lg_prove(plan, c->arena, &proof, err) ||
+        !same_texts(c, plan, &proof, &launches, &memory, err) ||
+        !check_cubins(c, dir, plan, &cubins, err)) {
         return false;
     }
-    lb_text_printf(c->out, "%s: proved again, %" PRIu32 " facts for every T from 1 to %" PRIu64 "; %zu files have their digests; %s%s\n\n",
-                   dir, proof.n_facts, plan->limits.t_max, n_files, image, cubins);
+    lb_text_printf(c->out, "%s: proved again, %" PRIu32 " facts for every T from 1 to %" PRIu64
+                           "; %zu files have their digests; %s%s\n\n", dir, proof.n_facts,
+                   plan->limits.t_max, n_files, image, cubins);
     certificate(plan, &proof, c->out);
     return true;
 }
@@ -171,9 +223,16 @@ bool lg_command_verify(lg_context *c, int argc, char *const *argv, lb_err *err) 
     const char *dir = NULL;
     bool help = false;
     const lb_positional pos[] = {{"DIR", &dir, true, "folder of an emitted program"}};
-    const lb_command command = {"lagen verify", "Proves an emitted program again and checks its files.",
-                                "Reads launches.json, memory.json and manifest.json of DIR, proves every launch again from them,\n"
-                                "and compares every file's digest. Exit status 3: a file is damaged.", NULL, 0, pos, 1};
+    const lb_command command = {
+        "lagen verify",
+        "Proves an emitted program again and checks its files.",
+        "Reads launches.json, memory.json and manifest.json of DIR, proves every launch again from "
+        "them,\n"
+        "and compares every file's digest. Exit status 3: a file is damaged.",
+        NULL,
+        0,
+        pos,
+        1};
     if (!lb_options_parse(&command, argc, argv, &help, err)) {
         return false;
     }

@@ -1,4 +1,5 @@
-/* emit.c -- see emit.h. Renders into a list of files first; writes when all of them exist. POSIX (opendir). */
+/* emit.c -- see emit.h. Renders into a list of files first; writes when all of them exist. POSIX
+ * (opendir). */
 #define _POSIX_C_SOURCE 200809L
 #include "emit.h"
 
@@ -8,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "emit_parts.h"
 #include "emit_value.h"
@@ -29,7 +31,8 @@ bool lg_emit_add(lg_emitter *e, const char *path, const void *data, size_t n_byt
 }
 
 /* Renders one template into one file. */
-bool lg_emit_render(lg_emitter *e, const char *template, const lg_value *params, const char *path, lb_err *err) {
+bool lg_emit_render(lg_emitter *e, const char *template, const lg_value *params, const char *path,
+                    lb_err *err) {
     lb_text text;
     lb_text_init(&text, e->arena);
     return lg_host_render(e->host, template, params, &text, err) && lb_text_done(&text, err) &&
@@ -61,7 +64,8 @@ static bool render_kernels(lg_emitter *e, lb_err *err) {
 }
 
 /* `map` with one key's value replaced. */
-static lg_value *with_replaced(lg_builder *b, const lg_value *map, const char *key, const lg_value *item) {
+static lg_value *with_replaced(lg_builder *b, const lg_value *map, const char *key,
+                               const lg_value *item) {
     lg_value *v = lg_build_map(b);
     for (size_t i = 0; i < lg_value_count(map); i++) {
         const lg_value_entry *entry = &map->u.map.entries[i];
@@ -71,20 +75,23 @@ static lg_value *with_replaced(lg_builder *b, const lg_value *map, const char *k
     return v;
 }
 
-/* The kernels once more over the plain-C instruction layer, under other names, and a step that calls them: what
- * `selftest` compares with on the machine itself. */
+/* The kernels once more over the plain-C instruction layer, under other names, and a step that
+ * calls them: what `selftest` compares with on the machine itself. */
 static bool render_plain(lg_emitter *e, const lg_value *all, lb_err *err) {
     lg_builder b;
     lg_build_init(&b, e->arena);
     for (uint32_t i = 0; i < e->plan->n_kernels; i++) {
         const lg_kernel *k = &e->plan->kernels[i];
-        const lg_value *hw = with_replaced(&b, lg_value_find(k->op, "hw"), "isa", lg_build_string(&b, "isa_plain.h"));
+        const lg_value *hw = with_replaced(&b, lg_value_find(k->op, "hw"), "isa",
+                                           lg_build_string(&b, "isa_plain.h"));
         lg_value *params = lg_build_map(&b);
         lg_build_set_string(&b, params, "name", k->name);
-        lg_build_set_string(&b, params, "file", lb_format(e->arena, err, "kernel/%s.c.lua", k->family));
+        lg_build_set_string(&b, params, "file",
+                            lb_format(e->arena, err, "kernel/%s.c.lua", k->family));
         lg_build_set(&b, params, "op", with_replaced(&b, k->op, "hw", hw));
         const char *path = lb_format(e->arena, err, "src/plain/%s.c", k->name);
-        if (!lg_build_done(&b, err) || path == NULL || !lg_emit_render(e, "program/plain_kernel.c.lua", params, path, err)) {
+        if (!lg_build_done(&b, err) || path == NULL ||
+            !lg_emit_render(e, "program/plain_kernel.c.lua", params, path, err)) {
             return false;
         }
     }
@@ -125,7 +132,8 @@ static bool copy_headers(lg_emitter *e, lb_err *err) {
 
 /* ---- the runtime's sources */
 
-/* Copies the files of runtime/files.list that belong to every program, to the CLI or to GPU programs, and lists the .c ones. */
+/* Copies the files of runtime/files.list that belong to every program, to the CLI or to GPU
+ * programs, and lists the .c ones. */
 static bool copy_runtime(lg_emitter *e, lg_builder *b, lg_value *sources, lb_err *err) {
     char *list = NULL;
     size_t n = 0;
@@ -162,7 +170,8 @@ static lg_value *with_keys(lg_builder *b, const lg_value *all) {
     lg_value *v = lg_build_map(b);
     for (size_t i = 0; i < lg_value_count(all); i++) {
         const lg_value_entry *entry = &all->u.map.entries[i];
-        lg_build_set_n(b, v, entry->key->u.string.bytes, entry->key->u.string.n_bytes, entry->value);
+        lg_build_set_n(b, v, entry->key->u.string.bytes, entry->key->u.string.n_bytes,
+                       entry->value);
     }
     return v;
 }
@@ -172,14 +181,16 @@ static bool add_json(lg_emitter *e, const lg_proof *proof, lb_err *err) {
     lb_text memory;
     lb_text_init(&launches, e->arena);
     lb_text_init(&memory, e->arena);
-    return lg_launches_json(e->plan, proof, e->arena, &launches, err) && lb_text_done(&launches, err) &&
+    return lg_launches_json(e->plan, proof, e->arena, &launches, err) &&
+           lb_text_done(&launches, err) &&
            lg_emit_add(e, "launches.json", launches.data, launches.n_bytes, err) &&
            lg_memory_json(e->plan, e->arena, &memory, err) && lb_text_done(&memory, err) &&
            lg_emit_add(e, "memory.json", memory.data, memory.n_bytes, err);
 }
 
 /* What `info` prints and the manifest begins with: the same tree, without the files' digests. */
-static bool info_lines(lg_emitter *e, const lg_value *info, lg_builder *b, lg_value *lines, lb_err *err) {
+static bool info_lines(lg_emitter *e, const lg_value *info, lg_builder *b, lg_value *lines,
+                       lb_err *err) {
     lb_text t;
     lb_text_init(&t, e->arena);
     if (!lg_value_to_json(info, &t, err) || !lb_text_done(&t, err)) {
@@ -195,28 +206,10 @@ static bool info_lines(lg_emitter *e, const lg_value *info, lg_builder *b, lg_va
 
 /* manifest.json: the info tree, and every emitted file with its SHA-256. */
 static bool add_manifest(lg_emitter *e, const lg_value *info, lb_err *err) {
-    lg_builder b;
     lb_text t;
-    lg_build_init(&b, e->arena);
     lb_text_init(&t, e->arena);
-    lg_value *root = with_keys(&b, info);
-    lg_value *list = lg_build_array(&b);
-    for (uint32_t i = 0; i < e->n_files; i++) {
-        uint8_t digest[LB_DIGEST_BYTES];
-        char hex[LB_DIGEST_HEX_BYTES];
-        if (!lb_sha256(e->files[i].data, e->files[i].n_bytes, digest, err)) {
-            return false;
-        }
-        lb_digest_hex(digest, hex);
-        lg_value *f = lg_build_map(&b);
-        lg_build_set_string(&b, f, "path", e->files[i].path);
-        lg_build_set_uint(&b, f, "bytes", e->files[i].n_bytes);
-        lg_build_set_string(&b, f, "sha256", hex);
-        lg_build_push(&b, list, f);
-    }
-    lg_build_set(&b, root, "emitted", list);
-    return lg_build_done(&b, err) && lg_value_to_json(root, &t, err) && lb_text_done(&t, err) &&
-           lg_emit_add(e, "manifest.json", t.data, t.n_bytes, err);
+    return lg_manifest_text(info, e->files, e->n_files, e->arena, &t, err) &&
+           lb_text_done(&t, err) && lg_emit_add(e, "manifest.json", t.data, t.n_bytes, err);
 }
 
 /* The sources in src/ that the emitted build compiles, in the order they were made. */
@@ -236,7 +229,8 @@ static const lg_value *own_sources(lg_emitter *e, lg_builder *b) {
 static const lg_value *kernel_sources(lg_emitter *e, lg_builder *b) {
     lg_value *map = lg_build_map(b);
     for (uint32_t i = 0; i < e->plan->n_kernels; i++) {
-        lg_build_set_bool(b, map, lb_format(e->arena, &b->err, "src/%s", e->plan->kernels[i].name), true);
+        lg_build_set_bool(b, map, lb_format(e->arena, &b->err, "src/%s", e->plan->kernels[i].name),
+                          true);
     }
     return map;
 }
@@ -244,7 +238,8 @@ static const lg_value *kernel_sources(lg_emitter *e, lg_builder *b) {
 /* The step and its kernels, for a CPU. */
 static bool render_cpu(lg_emitter *e, const lg_value *all, lb_err *err) {
     return lg_emit_render(e, "program/kernels.h.lua", all, "src/kernels.h", err) &&
-           lg_emit_render(e, "program/step.c.lua", all, "src/step.c", err) && render_kernels(e, err) && render_plain(e, all, err);
+           lg_emit_render(e, "program/step.c.lua", all, "src/step.c", err) &&
+           render_kernels(e, err) && render_plain(e, all, err);
 }
 
 static bool render_gpu(lg_emitter *e, const lg_value *all, lb_err *err) {
@@ -266,15 +261,16 @@ static bool render_program(lg_emitter *e, const lg_proof *proof, lb_err *err) {
     lg_build_init(&b, e->arena);
     lg_value *lines = lg_build_array(&b);
     lg_value *sources = lg_build_array(&b);
-    if (!lg_emit_params(e->plan, e->o, e->image_digest, e->arena, &all, err) || !lg_emit_info(e, all, &info, err) ||
-        !info_lines(e, info, &b, lines, err)) {
+    if (!lg_emit_params(e->plan, e->o, e->image_digest, e->arena, &all, err) ||
+        !lg_emit_info(e, all, &info, err) || !info_lines(e, info, &b, lines, err)) {
         return false;
     }
     lg_value *model = with_keys(&b, all);
     lg_build_set(&b, model, "info_lines", lines);
     lg_build_set_bool(&b, model, "has_tokenizer", e->has_tokenizer);
     lg_build_set_bool(&b, model, "has_chat", e->has_chat);
-    if (!lg_build_done(&b, err) || !lg_emit_render(e, "program/model.c.lua", model, "src/model.c", err) ||
+    if (!lg_build_done(&b, err) ||
+        !lg_emit_render(e, "program/model.c.lua", model, "src/model.c", err) ||
         !copy_runtime(e, &b, sources, err)) {
         return false;
     }
@@ -283,16 +279,53 @@ static bool render_program(lg_emitter *e, const lg_proof *proof, lb_err *err) {
     lg_build_set(&b, build, "kernel_sources", kernel_sources(e, &b));
     lg_build_set_bool(&b, build, "has_tokenizer", e->has_tokenizer);
     lg_build_set(&b, build, "runtime_sources", sources);
-    return lg_build_done(&b, err) && lg_emit_render(e, "program/build.ninja.lua", build, "build.ninja", err) &&
+    return lg_build_done(&b, err) &&
+           lg_emit_render(e, "program/build.ninja.lua", build, "build.ninja", err) &&
            lg_emit_render(e, "program/bundle.sh.lua", build, "bundle.sh", err) &&
            add_json(e, proof, err) && add_manifest(e, info, err);
 }
 
+static bool is_emitted(const lg_emitter *e, const char *path) {
+    for (uint32_t i = 0; i < e->n_files; i++) {
+        if (strcmp(e->files[i].path, path) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Files that an earlier emission into this folder listed and this one does not have: a folder holds
+ * what its manifest says, whatever was in it before. */
+static bool remove_stale(const lg_emitter *e, lb_err *err) {
+    const lg_value *old = NULL;
+    if (!lg_manifest_read(e->o->out, e->arena, &old, NULL)) {
+        return true; /* none, or not ours to judge */
+    }
+    const lg_value *list = lg_value_find(old, "emitted");
+    for (size_t i = 0; i < lg_value_count(list); i++) {
+        const char *path = lg_value_find(list->u.array.items[i], "path")->u.string.bytes;
+        if (is_emitted(e, path) || path[0] == '/' || strstr(path, "..") != NULL) {
+            continue;
+        }
+        const char *full = lb_format(e->arena, err, "%s/%s", e->o->out, path);
+        if (full == NULL || (unlink(full) != 0 && errno != ENOENT)) {
+            return full != NULL &&
+                   lb_err_set(err, LB_IO, "%s: cannot be removed: %s", full, strerror(errno));
+        }
+    }
+    return true;
+}
+
 static bool write_files(const lg_emitter *e, lg_emit_result *result, lb_err *err) {
     *result = (lg_emit_result){.n_files = e->n_files};
+    if (!remove_stale(e, err)) {
+        return false;
+    }
     for (uint32_t i = 0; i < e->n_files; i++) {
         const char *path = lb_format(e->arena, err, "%s/%s", e->o->out, e->files[i].path);
-        char *dir = path == NULL ? NULL : lb_strndup(e->arena, path, (uint64_t)(strrchr(path, '/') - path), err);
+        char *dir = path == NULL
+                        ? NULL
+                        : lb_strndup(e->arena, path, (uint64_t)(strrchr(path, '/') - path), err);
         bool changed = false;
         if (dir == NULL || !lb_make_dirs(dir, err) ||
             !lb_write_file(path, e->files[i].data, e->files[i].n_bytes, true, &changed, err)) {
@@ -303,11 +336,12 @@ static bool write_files(const lg_emitter *e, lg_emit_result *result, lb_err *err
     return true;
 }
 
-bool lg_emit(const lg_plan *plan, const lg_proof *proof, lg_host *host, const lg_emit_options *o, lb_arena *arena,
-             lg_emit_result *result, lb_err *err) {
+bool lg_emit(const lg_plan *plan, const lg_proof *proof, lg_host *host, const lg_emit_options *o,
+             lb_arena *arena, lg_emit_result *result, lb_err *err) {
     lg_emitter e = {.plan = plan, .host = host, .o = o, .arena = arena};
     e.files = lb_alloc_n(arena, FILES_MAX, sizeof *e.files, err);
-    return e.files != NULL && render_parts(&e, err) && (o->image == NULL || o->image(o->image_arg, e.image_digest, err)) &&
+    return e.files != NULL && render_parts(&e, err) &&
+           (o->image == NULL || o->image(o->image_arg, e.image_digest, err)) &&
            render_program(&e, proof, err) && write_files(&e, result, err);
 }
 
@@ -331,11 +365,13 @@ bool lg_model_name(const char *path, lb_arena *arena, const char **out, lb_err *
     n = without_split_suffix(base, n);
     char *name = lb_strndup(arena, base, n, err);
     if (name == NULL || n == 0 || n > 200) {
-        return name != NULL && lb_err_set(err, LB_BAD_VALUE, "'%s' gives no usable model name (1 to 200 characters)", path);
+        return name != NULL &&
+               lb_err_set(err, LB_BAD_VALUE,
+                          "'%s' gives no usable model name (1 to 200 characters)", path);
     }
     for (char *p = name; *p != '\0'; p++) {
-        bool plain = (*p >= 'a' && *p <= 'z') || (*p >= 'A' && *p <= 'Z') || (*p >= '0' && *p <= '9') || *p == '.' ||
-                     *p == '_' || *p == '-';
+        bool plain = (*p >= 'a' && *p <= 'z') || (*p >= 'A' && *p <= 'Z') ||
+                     (*p >= '0' && *p <= '9') || *p == '.' || *p == '_' || *p == '-';
         *p = plain ? *p : '-';
     }
     if (name[0] == '.') {

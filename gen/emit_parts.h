@@ -3,12 +3,9 @@
 #define LG_EMIT_PARTS_H
 
 #include "emit.h"
+#include "manifest.h"
 
-typedef struct lg_emit_file {
-    const char *path; /* relative to the program's folder */
-    const void *data;
-    size_t n_bytes;
-} lg_emit_file;
+typedef lg_manifest_file lg_emit_file;
 
 typedef struct lg_emitter {
     const lg_plan *plan;
@@ -25,7 +22,8 @@ typedef struct lg_emitter {
 bool lg_emit_add(lg_emitter *e, const char *path, const void *data, size_t n_bytes, lb_err *err);
 
 /* Renders one template of templates/ into one file. */
-bool lg_emit_render(lg_emitter *e, const char *template, const lg_value *params, const char *path, lb_err *err);
+bool lg_emit_render(lg_emitter *e, const char *template, const lg_value *params, const char *path,
+                    lb_err *err);
 
 /* emit_info.c: the tree that `info --json` prints: model, target, options, sizes, compiler. */
 bool lg_emit_info(lg_emitter *e, const lg_value *all, const lg_value **out, lb_err *err);
@@ -33,11 +31,14 @@ bool lg_emit_info(lg_emitter *e, const lg_value *all, const lg_value **out, lb_e
 /* emit_text.c: the tokenizer and the chat template as C, where the model file has them. */
 bool lg_emit_text_parts(lg_emitter *e, lb_err *err);
 
-/* emit_gpu.c: what the program templates read about a GPU: key "gpu" of the whole and of each kernel. */
-void lg_emit_gpu_kernel(lg_builder *b, const lg_plan *plan, uint32_t kernel, lb_arena *arena, lg_value *out);
+/* emit_gpu.c: what the program templates read about a GPU: key "gpu" of the whole and of each
+ * kernel. */
+void lg_emit_gpu_kernel(lg_builder *b, const lg_plan *plan, uint32_t kernel, lb_arena *arena,
+                        lg_value *out);
 const lg_value *lg_emit_gpu(lg_builder *b, const lg_plan *plan, const lg_emit_options *o);
 
-/* emit_gpu.c: the files of a GPU program beside its kernels; the kernels' cubins if lagen compiles them. */
+/* emit_gpu.c: the files of a GPU program beside its kernels; the kernels' cubins if lagen compiles
+ * them. */
 bool lg_emit_gpu_files(lg_emitter *e, const lg_value *all, lb_err *err);
 
 #endif
