@@ -35,3 +35,14 @@ def recorder():
     path = ROOT / "build" / "liblagen_recorder.so"
     assert path.exists(), f"{path} is not built: ninja tests"
     return path
+
+
+def nvrtc():
+    """Skip unless libnvrtc.so.13 lies where lagen looks for it."""
+    import ctypes
+    for name in ("libnvrtc.so.13", "/usr/local/cuda/lib64/libnvrtc.so.13"):
+        try:
+            return ctypes.CDLL(name)
+        except OSError:
+            continue
+    raise tap.Skip("no libnvrtc.so.13 here")

@@ -1,0 +1,163 @@
+"""Whole GPU programs without a GPU: built by `lagen build`, run on the recorder (limits, failures) and on softgpu (the same bits
+as the CPU program). With a stand-in for nvcc, so that no toolkit is needed; what the real one makes is checked where it is."""
+import json
+import pathlib
+import shutil
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import program  # noqa: E402
+import toolkit  # noqa: E402
+from program import LAGEN, OPTIONS, WORK, run  # noqa: E402
+from toolkit import BUILD, ROOT, tap  # noqa: E402
+
+IDS = [1 + 37 * i % 311 for i in range(75)]
+
+
+def gpu_program():
+    return program.build("gpu", "sm_90", *OPTIONS)[0]
+
+
+def kernels_of(folder):
+    return json.loads((folder / "launches.json").read_text())
+
+
+def logits(cli, env, *options):
+    """All logits of the prompt, as bytes."""
+    raw = WORK / "logits.raw"
+    raw.unlink(missing_ok=True)
+    run([cli, "logits", "--all", "--ids", ",".join(map(str, IDS)), "--raw", raw, *options], env=env)
+    return raw.read_bytes()
+
+
+def every_launch_is_taken():
+    folder = gpu_program()
+    plan = kernels_of(folder)
+    ts = [1, 2, 7, 8, 9, 31, 32, 33, 63, 64]
+    env = program.driver_env(toolkit.recorder(), program.settings("gpu"))
+    p = run([program.request(folder), "edges", folder, *ts], env=env)
+    want = [f"T={t}: {len(plan['launches'])} launches" for t in ts]
+    assert p.stdout.splitlines() == want, p.stdout
+
+
+def every_call_of_a_request_may_fail():
+    folder = gpu_program()
+    env = program.driver_env(toolkit.recorder(), program.settings("gpu"))
+    p = run([program.request(folder), "failures", folder], env=env)
+    assert "errors name a launch" in p.stdout, p.stdout
+
+
+def emulated_bits_are_those_of_the_cpu_program():
+    gpu = gpu_program()
+    cpu = program.build("cpu", "native", *OPTIONS)[0]
+    driver = program.softgpu(gpu, kernels_of(gpu)["kernels"])
+    want = logits(cpu / "tiny-cli", None)
+    for chunk, order in ((64, "forward"), (7, "reversed"), (1, "shuffled")):
+        env = program.driver_env(driver, program.settings("gpu"), LAGEN_SOFTGPU_ORDER=order)
+        got = logits(gpu / "tiny-cli", env, "--chunk", chunk)
+        assert got == want, f"chunk {chunk}, turns {order}: {sum(a != b for a, b in zip(got, want))} bytes differ"
+    p = run([gpu / "tiny-cli", "selftest"], env=program.driver_env(driver, program.settings("gpu")))
+    assert "same bits at once and token by token" in p.stdout, p.stdout
+
+
+def root_with_rows_on_y():
+    """A copy of lagen whose embed kernel has its rows on y."""
+    root = WORK / "root"
+    shutil.rmtree(root, ignore_errors=True)
+    (root / "bin").mkdir(parents=True)
+    shutil.copytree(ROOT / "templates", root / "templates")
+    (root / "runtime").symlink_to(ROOT / "runtime")
+    shutil.copy(ROOT / "tests/gpu/embed_on_y.cu.lua", root / "templates/kernel/embed.cu.lua")
+    shutil.copy(LAGEN, root / "bin/lagen")
+    return root / "bin/lagen"
+
+
+def rows_on_y_end_at_65535_without_a_tile():
+    lagen = root_with_rows_on_y()
+    folder, _ = program.build("on_y", "sm_90", "--ctx", "131072", "--chunk", "131072", lagen=lagen, gguf=program.long_model())
+    n = len(kernels_of(folder)["launches"])
+    env = program.driver_env(toolkit.recorder(), program.settings("on_y", memory_bytes=64 << 30))
+    ts = [65535, 65536, 131070, 131072]
+    p = run([program.request(folder), "edges", folder, *ts], env=env)
+    want = [f"T={t}: {n + extra} launches" for t, extra in zip(ts, (0, 1, 1, 2))]
+    assert p.stdout.splitlines() == want, p.stdout
+    program.without_tiles(folder)
+    run(["ninja", "-C", folder, "--quiet"], env=program.fake_env())
+    p = run([program.request(folder), "edges", folder, 65535, 65536], env=env)
+    lines = p.stdout.splitlines()
+    assert lines[0] == f"T=65535: {n} launches", p.stdout
+    assert "launch embed of token_embd_weight, grid 1 x 65536 x 1, T=65536: cuLaunchKernelEx: CUDA_ERROR_INVALID_VALUE" in lines[1], p.stdout
+
+
+def bent_cubins_are_not_linked():
+    shutil.rmtree(WORK / "bent", ignore_errors=True)
+    for bend, words in (({"regs": 255}, "registers of a thread is 255"), ({"local": 16}, "local memory of a thread in bytes is 16"),
+                        ({"smem": 64}, "static shared memory in bytes is 64"), ({"arch": 89}, "architecture is 89, proved was 90")):
+        shutil.rmtree(WORK / "bent/cubin", ignore_errors=True)
+        folder, p = program.build("bent", "sm_90", *OPTIONS, env=program.fake_env(**bend), check=False)
+        assert p.returncode == 1 and words in p.stderr, p.stderr
+        assert not (folder / "tiny-cli").exists()
+
+
+def other_cubins_are_found_by_verify():
+    folder = gpu_program()
+    p = run([LAGEN, "verify", folder])
+    assert "cubins proved again" in p.stdout, p.stdout
+    path = sorted((folder / "cubin").glob("*.cubin"))[0]
+    good = path.read_bytes()
+    path.write_bytes(good + b"\0")
+    try:
+        p = run([LAGEN, "verify", folder], check=False)
+        assert p.returncode == 3 and "others than those that were proved" in p.stderr, p.stderr
+    finally:
+        path.write_bytes(good)
+
+
+def sources_can_be_emitted_without_nvcc():
+    env = dict(program.fake_env(), PATH="/nonexistent")
+    run(["rm", "-rf", WORK / "no_nvcc"])
+    empty = WORK / "empty_path"
+    empty.mkdir(parents=True, exist_ok=True)
+    for tool in ("cc", "sh"):
+        link = empty / tool
+        link.unlink(missing_ok=True)
+        link.symlink_to(shutil.which(tool))
+    env["PATH"] = str(empty)
+    folder, _ = program.build("no_nvcc", "sm_90", *OPTIONS, env=env, command="emit")
+    assert "not known where this was emitted" in (folder / "manifest.json").read_text()
+    _, p = program.build("no_nvcc", "sm_90", *OPTIONS, env=env, check=False)
+    assert p.returncode == 1 and "nvcc" in p.stderr and "--compiler nvrtc" in p.stderr, p.stderr
+
+
+def nvcc_makes_what_was_proved():
+    toolkit.nvcc()
+    env = dict(program.os.environ)
+    folder, p = program.build("nvcc", "sm_90", *OPTIONS, env=env)
+    kernels = json.loads((folder / "cubins.json").read_text())["kernels"]
+    assert len(kernels) == len(kernels_of(folder)["kernels"])
+    assert all(k["registers"] <= k["register_cap"] and k["local_bytes"] == 0 for k in kernels), kernels
+
+
+def nvrtc_makes_the_same_twice():
+    toolkit.nvrtc()
+    digests = []
+    for name in ("nvrtc_a", "a_longer_folder/nvrtc_b"):
+        run(["rm", "-rf", WORK / name])
+        folder, _ = program.build(name, "sm_90a", *OPTIONS, "--compiler", "nvrtc", command="emit")
+        listed = json.loads((folder / "manifest.json").read_text())
+        assert listed["cuda_compiler"].startswith("NVRTC "), listed["cuda_compiler"]
+        digests.append({f["path"]: f["sha256"] for f in listed["emitted"] if f["path"].endswith(".cubin")})
+        assert len(digests[-1]) == listed["kernels"]
+    assert digests[0] == digests[1]
+
+
+TESTS = [every_launch_is_taken, every_call_of_a_request_may_fail, emulated_bits_are_those_of_the_cpu_program,
+         rows_on_y_end_at_65535_without_a_tile, bent_cubins_are_not_linked, other_cubins_are_found_by_verify,
+         sources_can_be_emitted_without_nvcc, nvcc_makes_what_was_proved, nvrtc_makes_the_same_twice]
+
+if __name__ == "__main__":
+    if BUILD.name == "san":
+        t = tap.Tap()
+        t.skip("gpu programs", "emitted programs are not sanitized; the plain run has them")
+        sys.exit(t.done())
+    tap.main(TESTS)
