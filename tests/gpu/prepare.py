@@ -93,6 +93,8 @@ def main():
     cases = soft.cases()
     gpu = soft.render([op for _, op, _ in cases], OUT)
     (OUT / "plain_table.c").write_text(plain_table(plain))
+    # nvcc's host stubs are C functions with the kernels' names: the twins get others
+    (OUT / "plain_names.h").write_text("".join(f"#define {d['name']} plain_{d['name']}\n" for d in plain))
     (OUT / "gpu_table.c").write_text(gpu_table(gpu))
     listed = list(enumerate(gpu))
     for at in range(0, len(listed), KERNELS_PER_UNIT):
