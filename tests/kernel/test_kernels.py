@@ -5,11 +5,8 @@ The real templates are rendered by tests/kernel/render, compiled with the flags 
 run by harness.c between guard pages. Compiled programs are kept in the build folder by the hash of
 all that went into them."""
 import concurrent.futures
-import hashlib
 import json
-import os
 import pathlib
-import shutil
 import struct
 import subprocess
 import sys
@@ -21,44 +18,13 @@ sys.path.insert(0, str(ROOT / "tests" / "oracle"))
 import tap  # noqa: E402
 import cases  # noqa: E402
 from reference import FAMILIES, Step  # noqa: E402
+from rows import ROWS, SANITIZED, WORK, command_for, compile_one, why_not  # noqa: E402
 
-BUILD = ROOT / os.environ.get("LAGEN_BUILD", "build")
-WORK = BUILD / "tests" / "kernel"
-SANITIZED = BUILD.name == "san"
 TYPES = ["f32", "f16", "bf16", "q4_0", "q4_1", "q5_0", "q5_1", "q8_0", "q4_k", "q5_k", "q6_k"]
-FLAGS = ("-std=c11 -O3 -ffp-contract=off -Wall -Wextra -Wconversion -Wshadow -Wstrict-prototypes "
-         "-Wmissing-prototypes -Werror").split()
-SAN = "-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all".split()
 
 # Sanitized kernels compile slowly: a third of the cases, on the first of these rows that runs.
 CASES = cases.CASES[1::3] if SANITIZED else cases.CASES
 SANITIZED_ROWS = ["x86-64-v3", "aarch64-v8.2", "plain"]
-
-# name: instruction header, lanes, compiler, flags, /proc/cpuinfo flags it needs, how to run it
-ROWS = {
-    "plain": ("isa_plain.h", 16, "cc", [], [], []),
-    "x86-64-v2": ("isa_sse42.h", 4, "cc", ["-march=x86-64-v2"], ["sse4_2"], []),
-    "x86-64-v3": ("isa_avx2.h", 8, "cc", ["-march=x86-64-v3"], ["avx2", "fma", "f16c"], []),
-    "x86-64-v4": ("isa_avx512.h", 16, "cc", ["-march=x86-64-v4"],
-                  ["avx512f", "avx512bw", "avx512dq", "avx512vl"], []),
-    "x86-64-v4-vnni": ("isa_avx512.h", 16, "cc", ["-march=x86-64-v4", "-mavx512vnni"],
-                       ["avx512bw", "avx512dq", "avx512vl", "avx512_vnni"], []),
-    "aarch64-v8.2": ("isa_neon.h", 4, "aarch64-linux-gnu-gcc",
-                     ["-march=armv8.2-a+dotprod", "-static"], [], ["qemu-aarch64", "-cpu", "max"]),
-}
-
-
-def why_not(row):
-    """Why this machine cannot run a row, or None."""
-    header, lanes, compiler, flags, needs, runner = ROWS[row]
-    for tool in [compiler] + runner[:1]:
-        if shutil.which(tool) is None:
-            return f"{tool} is not installed"
-    if needs or row == "plain":
-        have = pathlib.Path("/proc/cpuinfo").read_text().split()
-        missing = [n for n in needs if n not in have]
-        return f"this processor lacks {' '.join(missing)}" if missing else None
-    return None
 
 
 def render(row):
@@ -89,37 +55,18 @@ def table_source(descriptors):
     return "\n".join(lines) + "\n"
 
 
-def compile_one(command, source, out_dir, includes):
-    """The object of a source, from the cache if nothing that it sees has changed."""
-    seen = hashlib.sha256(" ".join(map(str, command)).encode() + source.read_bytes())
-    for folder in includes:
-        for header in sorted(folder.glob("*.h")):
-            seen.update(header.read_bytes())
-    obj = out_dir / f"{source.stem}.{seen.hexdigest()[:16]}.o"
-    if not obj.exists():
-        for old in out_dir.glob(f"{source.stem}.????????????????.o"):
-            old.unlink()
-        part = obj.with_suffix(".part")
-        subprocess.run(command + ["-c", source, "-o", part], check=True)
-        part.rename(obj)
-    return obj
-
-
 def build(row):
     """The harness program of a row: (descriptors, layouts, program)."""
-    _, _, compiler, flags, _, _ = ROWS[row]
     descriptors, layouts, folder = render(row)
     (folder / "table.c").write_text(table_source(descriptors))
-    includes = [ROOT / "templates" / "lib", ROOT / "runtime", ROOT / "tests" / "kernel"]
-    command = [compiler, *FLAGS, *flags, *(SAN if SANITIZED else []), "-D_DEFAULT_SOURCE"]
+    command = command_for(row)
     command += ["-O1"] if row == "plain" else []  # what the twin computes does not depend on it
-    command += [f"-I{i}" for i in includes]
     names = {d["name"] for d in descriptors}
     assert len(names) == len(descriptors), "two cases share a kernel symbol"
     sources = [folder / f"{n}.c" for n in sorted(names)]
     sources += [folder / "table.c", ROOT / "tests" / "kernel" / "harness.c"]
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
-        objects = list(pool.map(lambda s: compile_one(command, s, folder, includes), sources))
+        objects = list(pool.map(lambda s: compile_one(command, s, folder), sources))
     program = folder / "harness"
     subprocess.run([*command, *objects, "-o", program, "-lm"], check=True)
     return descriptors, layouts, program
