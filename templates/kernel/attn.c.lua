@@ -31,7 +31,8 @@ function module.describe(op)
     name = name.kernel("attn", { "f16" }, "f32", { op.n_head, op.n_kv, op.hd, name.f32(op.scale),
       op.window, op.cap, op.slots }),
     axes = { descr.rows_axis("T", tile), descr.dim_axis("heads", op.n_head, "y"),
-             { name = "splits", kind = "kv", bound = "ctx", tile = 256, on = "loop", fold = "none" } },
+             { name = "splits", kind = "kv", bound = "ctx", tile = 256, on = "loop",
+               fold = "none" } },
     grid = { descr.row_ctas("T", tile), tostring(op.n_head), "1" }, block = 1,
     params = { descr.param("qkv", "const float *"), descr.param("k", "const uint16_t *"),
                descr.param("v", "const uint16_t *"), descr.param("y", "float *"),
@@ -59,7 +60,7 @@ end
 %%template
 % local d = module.describe(params)
 % local width, pairs = (n_head + 2 * n_kv) * hd, row_tile(params)
-% local does = "softmax(scale * q k) v over splits of 256 positions; a cta has one head of some rows"
+% local does = "softmax(scale * q k) v in splits of 256 positions; a cta has one head of some rows"
 % local shapes = "qkv [n_rows][" .. width .. "];  y [n_rows][" .. n_head * hd .. "]"
 ${descr.c_head(d, "kernel/attn.c.lua", does, shapes)}
 #include <math.h>
@@ -87,10 +88,11 @@ typedef struct pairs {
     float q[${pairs}][${hd}];
     float o[${pairs}][${hd}];
     float p[${pairs}][P_STRIDE];         /* scores, then weights, of the split's positions */
-    float part[3][${pairs}][${hd}];      /* chains of 64 positions: 0 + 1, 2 + 3, and 1 or 3 alone */
+    float part[3][${pairs}][${hd}];      /* chains of 64 positions: 0 + 1, 2 + 3, 1 or 3 alone */
 } pairs;
 
-/* First position of pair i inside the split at `split`, and one past its last; equal if it sees none. */
+/* First position of pair i inside the split at `split`, and one past its last; from >= to where it
+ * sees none. */
 ISA_FN uint32_t seen_from(const pairs *s, uint32_t i, uint32_t split) {
     return s->lo[i] <= split ? 0 : s->lo[i] - split < 256 ? s->lo[i] - split : 256;
 }
@@ -201,8 +203,8 @@ static void add_rows(float *to, const float *from, uint32_t n) {
     }
 }
 
-/* sums (rows of ${hd}) of n pairs += weight * value over positions [from, to) of the split, n_vec * ISA_N
- * dimensions; p and values point at the first pair's weights and the first dimension. */
+/* sums (rows of ${hd}) of n pairs += weight * value over positions [from, to) of the split, in
+ * n_vec * ISA_N dimensions; p and values point at the first pair's weights and first dimension. */
 ISA_FN void value_tile(float *sums, const float *p, const uint16_t *values, uint32_t from,
     uint32_t to, const uint32_t n, const uint32_t n_vec) {
     isa_f acc[16];
@@ -252,8 +254,8 @@ static void value_rows(const pairs *s, float (*sums)[${hd}], uint32_t i, uint32_
 }
 
 /* The chain over positions [from, to) of the split, for n pairs from i on. The stretch that all of
- * them see runs together; what some see before and behind it is left to the two halves of the pairs,
- * in the order of positions. Absent positions are not touched. */
+ * them see runs together; what some see before and behind it is left to the halves of the pairs, in
+ * the order of positions. Absent positions are not touched. */
 static void chain(const pairs *s, float (*sums)[${hd}], uint32_t i, uint32_t n,
     const uint16_t *values, uint32_t split, uint32_t from, uint32_t to) {
     uint32_t all_from = from, all_to = to, some_from = to, some_to = from;
@@ -352,15 +354,15 @@ static void one_split(pairs *s, const uint16_t *keys, const uint16_t *values, ui
 }
 
 /* Pairs of n_rows rows from `row` on (one sequence) and n_heads heads from `head` on. */
-static void attend(const ${d.name}_params *p, uint32_t row, uint32_t n_rows, uint32_t head,
-    uint32_t n_heads) {
+static void attend(const ${d.name}_params *p,
+    uint32_t row, uint32_t n_rows, uint32_t head, uint32_t n_heads) {
     pairs s;
     s.n = n_rows * n_heads;
     uint32_t lo = UINT32_MAX, hi = 0;
     for (uint32_t i = 0; i < s.n; i++) {
         const uint32_t pos = p->step->pos_of_row[row + i / n_heads];
-        const float *q = p->qkv + (size_t)(row + i / n_heads) * ${width} + (head + i % n_heads) * ${hd};
-        copy_row(s.q[i], q);
+        const float *q = p->qkv + (size_t)(row + i / n_heads) * ${width};
+        copy_row(s.q[i], q + (head + i % n_heads) * ${hd});
         s.begun[i] = false;
 % if window > 0 then
         s.lo[i] = pos >= ${window} ? pos - ${window - 1} : 0;
@@ -380,7 +382,8 @@ static void attend(const ${d.name}_params *p, uint32_t row, uint32_t n_rows, uin
     }
 
     for (uint32_t i = 0; i < s.n; i++) {
-        float *y = p->y + (size_t)(row + i / n_heads) * ${n_head * hd} + (head + i % n_heads) * ${hd};
+        float *y = p->y + (size_t)(row + i / n_heads) * ${n_head * hd};
+        y += (head + i % n_heads) * ${hd};
         for (uint32_t dim = 0; dim < ${hd}; dim += ISA_N) {
             isa_store(y + dim, isa_div(isa_load(s.o[i] + dim), isa_set1(s.sum[i])));
         }
@@ -394,9 +397,10 @@ ${descr.c_open(d)}
         const uint32_t head = cta / n_tiles, begin = cta % n_tiles * ${pairs};
         const uint32_t end = least(begin + ${pairs}, step->n_rows);
 
-        /* With one row tile the next ctas are the next heads: those of the same key head run along. */
+        /* With one row tile the next ctas are the next heads: those of one key head run along. */
         uint32_t n_heads = 1;
-        while (n_tiles == 1 && cta + n_heads < cta_end && (head + n_heads) % ${n_head // n_kv} != 0 &&
+        while (n_tiles == 1 && cta + n_heads < cta_end &&
+               (head + n_heads) % ${n_head // n_kv} != 0 &&
                (n_heads + 1) * (end - begin) <= ${pairs}) {
             n_heads++;
         }

@@ -8,7 +8,8 @@ function module.describe(op)
     name = name.kernel("embed", { op.wtype }, "f32", { op.V, op.H }),
     axes = { descr.rows_axis("T", 1) },
     grid = { "T", "1", "1" }, block = 1,
-    params = { descr.param("w", "const uint8_t *"), descr.param("y", "float *"), descr.step_param() },
+    params = { descr.param("w", "const uint8_t *"), descr.param("y", "float *"),
+               descr.step_param() },
     operands = {
       { param = "w", access = "read", bytes = tostring(image), align = 64,
         max_index = tostring(image - 1), index_bits = 64, indexed = "step: token_of_row < V" },

@@ -9,7 +9,8 @@ local function activations(op)
   for _, part in ipairs(op.parts) do
     local quant = import("quant/" .. part.type .. ".lua")
     if op.K % quant.qblock_elems ~= 0 then
-      fail("matmul: K = " .. op.K .. " is not a multiple of " .. quant.qblock_elems .. " (" .. part.type .. ")")
+      fail("matmul: K = " .. op.K .. " is not a multiple of " .. quant.qblock_elems .. " (" ..
+           part.type .. ")")
     end
     if quant.kind == "int" then a.q8 = true else a.f32 = true end
   end
@@ -26,7 +27,9 @@ end
 local function check(op)
   if #op.parts < 1 or #op.parts > 4 then fail("matmul: 1 to 4 parts, got " .. #op.parts) end
   local e = op.epilogue
-  if e ~= "none" and e ~= "add" and e ~= "swiglu" then fail("matmul: epilogue '" .. tostring(e) .. "'") end
+  if e ~= "none" and e ~= "add" and e ~= "swiglu" then
+    fail("matmul: epilogue '" .. tostring(e) .. "'")
+  end
   if e == "swiglu" and (#op.parts ~= 2 or op.parts[1].n ~= op.parts[2].n) then
     fail("matmul: swiglu needs two parts of equal n")
   end
@@ -44,8 +47,9 @@ local function params_and_operands(op, rows, act, n_out)
   end
   for i, part in ipairs(op.parts) do
     local quant = import("quant/" .. part.type .. ".lua")
+    local image = tostring(descr.image_bytes(quant, part.n, op.K))
     add(descr.param("w" .. (i - 1), "const uint8_t *"),
-        descr.operand("w" .. (i - 1), "read", tostring(descr.image_bytes(quant, part.n, op.K)), 1, 64))
+        descr.operand("w" .. (i - 1), "read", image, 1, 64))
     if get(part, "bias", false) then
       add(descr.param("b" .. (i - 1), "const float *"),
           descr.operand("b" .. (i - 1), "read", tostring(part.n), 4, 4))
@@ -154,6 +158,7 @@ local TOKENS = { 16, 8, 4, 2, 1 }
 
 %%template int_type(quant, K)
 % local t, atoms, n_sums = quant.type, descr.atoms(quant, K), #quant.c_offsets
+% local only_rest = atoms.whole == 0 and "true" or "false"
 % local groups = quant.qblock_elems // 32
 ${quant.c_functions()}
 
@@ -162,7 +167,7 @@ typedef struct ${t}_sums {
 % if quant.has_min then
     float scaled[16][8]; /* the activation's scale times its sum, for the minimum */
 % end
-    int32_t start[16][${8 * math.max(n_sums, 1)}]; /* minus offset times sum: where the dot product starts */
+    int32_t start[16][${8 * math.max(n_sums, 1)}]; /* minus offset times sum: the dot's start */
 } ${t}_sums;
 
 ISA_FN void ${t}_sum(${t}_sums *sums, const float *x_d, const int16_t *x_s, const uint32_t n_groups,
@@ -238,7 +243,7 @@ ISA_FN void ${t}_strip(const uint8_t *strip, const int8_t *x_q, const float *x_d
 % end
 % if atoms.rest > 0 then
     ${t}_atom(strip + ${atoms.whole * atoms.bytes}, ${atoms.rest}, x_q + ${256 * atoms.whole},
-        x_d + ${8 * atoms.whole}, x_s + ${16 * atoms.whole}, n_tokens, ${atoms.whole == 0 and "true" or "false"}, out);
+        x_d + ${8 * atoms.whole}, x_s + ${16 * atoms.whole}, n_tokens, ${only_rest}, out);
 % end
 }
 
@@ -256,6 +261,7 @@ static void ${t}_tile(const uint8_t *strip, const int8_t *x_q, const float *x_d,
 
 %%template float_type(quant, K)
 % local t, atoms = quant.type, descr.atoms(quant, K)
+% local only_rest = atoms.whole == 0 and "true" or "false"
 ${quant.c_functions()}
 
 /* One atom of n_cols columns: 16 rows by n_tokens. Writes (first) or adds its sums to out. */
@@ -287,12 +293,13 @@ ISA_FN void ${t}_strip(const uint8_t *strip, const float *x, const uint32_t n_to
     float (*out)[16]) {
 % if atoms.whole > 0 then
     for (uint32_t a = 0; a < ${atoms.whole}; a++) {
-        ${t}_atom(strip + (size_t)a * ${atoms.bytes}, ${atoms.per}, x + 256 * a, n_tokens, a == 0, out);
+        ${t}_atom(strip + (size_t)a * ${atoms.bytes}, ${atoms.per}, x + 256 * a, n_tokens, a == 0,
+            out);
     }
 % end
 % if atoms.rest > 0 then
-    ${t}_atom(strip + ${atoms.whole * atoms.bytes}, ${atoms.rest}, x + ${256 * atoms.whole}, n_tokens,
-        ${atoms.whole == 0 and "true" or "false"}, out);
+    ${t}_atom(strip + ${atoms.whole * atoms.bytes}, ${atoms.rest}, x + ${256 * atoms.whole},
+        n_tokens, ${only_rest}, out);
 % end
 }
 
@@ -311,7 +318,8 @@ static void ${t}_tile(const uint8_t *strip, const float *x, uint32_t n, float (*
 ${part.type}_tile(p.w${part.i} + (size_t)(${strip}) * ${part.strip_bytes}, p.x_q + row0 * ${K},
     p.x_d + row0 * ${K // 32}, p.x_s + row0 * ${K // 16}, n, ${out});
 % else
-${part.type}_tile(p.w${part.i} + (size_t)(${strip}) * ${part.strip_bytes}, p.x + row0 * ${K}, n, ${out});
+${part.type}_tile(p.w${part.i} + (size_t)(${strip}) * ${part.strip_bytes}, p.x + row0 * ${K}, n,
+    ${out});
 % end
 
 %%template

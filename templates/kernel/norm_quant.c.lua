@@ -1,11 +1,20 @@
 local name = import("lib/name.lua")
 local descr = import("lib/descr.lua")
 
+local function kept(outputs)
+  local list = {}
+  if get(outputs, "f32", false) then list[#list + 1] = "f32" end
+  if get(outputs, "q8", false) then list[#list + 1] = "q8" end
+  return list
+end
+
 local function operands(op, rows)
   local list = { descr.operand("x", "read", "T * " .. op.H, 4, 64),
                  descr.operand("w", "read", tostring(op.H), 4, 64) }
   if rows == "L" then list[1].indexed = "step: logit_rows[i] < T" end
-  if get(op.outputs, "f32", false) then list[#list + 1] = descr.operand("y", "write", rows .. " * " .. op.H, 4, 64) end
+  if get(op.outputs, "f32", false) then
+    list[#list + 1] = descr.operand("y", "write", rows .. " * " .. op.H, 4, 64)
+  end
   if get(op.outputs, "q8", false) then
     for _, o in ipairs({ descr.q8_operands("y", "write", rows, op.H) }) do list[#list + 1] = o end
   end
@@ -35,9 +44,11 @@ end
 
 function module.describe(op)
   local rows = descr.rows_of(op)
-  local out = (get(op.outputs, "f32", false) and "f32" or "") .. (get(op.outputs, "q8", false) and "q8" or "")
+  local out = join(kept(op.outputs), "")
   if out == "" then fail("norm_quant: no outputs") end
-  if get(op.outputs, "q8", false) and op.H % 32 ~= 0 then fail("norm_quant: H must be a multiple of 32 for q8") end
+  if get(op.outputs, "q8", false) and op.H % 32 ~= 0 then
+    fail("norm_quant: H must be a multiple of 32 for q8")
+  end
   return {
     name = name.kernel("norm_quant", { "f32" }, out, { op.H, name.f32(op.eps), rows }),
     axes = { descr.rows_axis(rows, 1) },
@@ -47,13 +58,6 @@ function module.describe(op)
     bytes = rows .. " * " .. (op.H * 8) .. " + " .. (op.H * 4), flops = rows .. " * " .. (op.H * 7),
     includes = { op.hw.isa, "isa_math.h" }, features = { "f32" },
   }
-end
-
-local function kept(outputs)
-  local list = {}
-  if get(outputs, "f32", false) then list[#list + 1] = "f32" end
-  if get(outputs, "q8", false) then list[#list + 1] = "q8" end
-  return list
 end
 
 %%template

@@ -11,8 +11,8 @@ end
 
 -- The rows axis; it stands on x, tile rows to a cta.
 function M.rows_axis(rows, tile)
-  return { name = "rows", kind = rows == "L" and "logits" or "rows", bound = rows, tile = tile, on = "x",
-           fold = "none" }
+  return { name = "rows", kind = rows == "L" and "logits" or "rows", bound = rows, tile = tile,
+           on = "x", fold = "none" }
 end
 
 function M.dim_axis(name, bound, on)
@@ -26,8 +26,8 @@ end
 
 -- An operand of `count` elements of `elem_bytes` (count: expression).
 function M.operand(param, access, count, elem_bytes, align)
-  return { param = param, access = access, bytes = "(" .. count .. ") * " .. elem_bytes, align = align,
-           max_index = "(" .. count .. ") - 1", index_bits = 64 }
+  return { param = param, access = access, bytes = "(" .. count .. ") * " .. elem_bytes,
+           align = align, max_index = "(" .. count .. ") - 1", index_bits = 64 }
 end
 
 -- A cover of rows x the columns 0..n-1, all written by the cta that has the row.
@@ -68,7 +68,8 @@ function M.c_head(d, template, does, shapes)
 end
 
 local function c_signature(d, close)
-  return "void " .. d.name .. "(" .. d.name .. "_params p,\n    uint32_t cta_begin, uint32_t cta_end)" .. close
+  return "void " .. d.name .. "(\n    " .. d.name .. "_params p,\n    " ..
+    "uint32_t cta_begin, uint32_t cta_end)" .. close
 end
 
 -- The first lines of the kernel's definition.

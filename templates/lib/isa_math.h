@@ -1,6 +1,6 @@
-/* isa_math.h -- functions over the vectors of the CPU instruction layers, the same bits with every header of
- * it: those of isa_real.h, the sum over 256 lanes, activations to bytes. docs/numerics.md states the
- * arithmetic. */
+/* isa_math.h -- functions over the vectors of the CPU instruction layers, the same bits with every
+ * header of them: those of isa_real.h, the sum over 256 lanes, activations to bytes.
+ * docs/numerics.md states the arithmetic. */
 #ifndef ISA_MATH_H
 #define ISA_MATH_H
 
@@ -19,7 +19,7 @@ ISA_FN float isa_lanes_sum(isa_f *v) {
 }
 
 /* Activations to bytes, one group of 32 held in 32 / ISA_N vectors: q, their scale d, the sums s of
- * q over elements 0..15 and 16..31. The greatest magnitude is found on the bits, so that a NaN or an
+ * q over elements 0..15 and 16..31. The greatest magnitude is found on the bits, so a NaN or an
  * infinity anywhere in the group ends in d. Below 2^-100 the reciprocal could overflow: q is 0. */
 ISA_FN void isa_q8_group(const isa_f *x, int8_t *q, float *d, int16_t *s) {
     isa_i top = isa_iset1(0);

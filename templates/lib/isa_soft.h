@@ -1,4 +1,4 @@
-/* isa_soft.h -- what some instruction sets lack, in exact portable C: one fused multiply-add and the
+/* isa_soft.h -- what some instruction sets lack, in exact portable C: the fused multiply-add and
  * half-precision conversions. The results are those of the hardware instructions, bit for bit
  * (round to nearest even, subnormals kept, NaN stays NaN). */
 #ifndef ISA_SOFT_H
@@ -63,7 +63,7 @@ ISA_FN uint16_t isa_soft_to_half(float f) {
     if (u >= 0x477ff000u) {
         return (uint16_t)(sign | 0x7c00u); /* 65520 and above round to infinity */
     }
-    if (u < 0x38800000u) { /* subnormal half: adding 0.5 puts its last bit at the float's last bit */
+    if (u < 0x38800000u) { /* subnormal half: 0.5 more puts its last bit at the float's last */
         uint32_t r = isa_soft_bits(isa_soft_float(u) + 0.5f) - 0x3f000000u;
         return (uint16_t)(sign | r);
     }

@@ -4,8 +4,8 @@
 --     family  template name
 --     wtype   weight types joined by _, once if all parts have the same, "none" without weights
 --     atype   q8, f32 or q8f32: what the activations are
---     dims    every literal that changes the arithmetic, joined by x: two ops with equal symbols are
---             the same kernel, two with different arithmetic never share one.
+--     dims    every literal that changes the arithmetic, joined by x: two ops with equal symbols
+--             are the same kernel, two with different arithmetic never share one.
 -- Real numbers enter dims exactly: f32 spelled out, lists of f64 as a hash.
 local M = {}
 

@@ -21,8 +21,8 @@ local function at(name) return plane.at(module.planes, name) end
 %%template c_functions()
 ${pair6.c_functions("q4_k")}
 
-/* q4_k: group g of an atom, which is one qblock (nq = 1), ISA_N rows from `row`. Groups 2i and 2i + 1
- * share words: low and high nibbles. */
+/* q4_k: group g of an atom, which is one qblock (nq = 1), ISA_N rows from `row`. Groups 2i and
+ * 2i + 1 share words: low and high nibbles. */
 typedef struct q4_k_group {
     isa_i w[8];
     isa_f scale, min, sub;

@@ -1,6 +1,6 @@
-"""The table of kernel cases: op tables as docs/kernels.md describes them, and the steps each is run on.
+"""The table of kernel cases: op tables as docs/kernels.md describes them, and the steps of each.
 
-A step is a list of (slot, first position, rows) for its sequences; "T" gives one sequence from 0."""
+A step is a list of (slot, first position, rows), one for each of its sequences."""
 
 
 def matmul(K, *parts, epilogue="none", rows="T", T=(1, 2, 7, 16, 17, 33)):

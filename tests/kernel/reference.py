@@ -1,4 +1,4 @@
-"""What each kernel must compute: numpy in float64, written from the formulas and not from the kernels.
+"""What each kernel must compute: numpy in float64, written from the formulas, not from the kernels.
 
 Weights are decoded by the gguf package. For a case and a step: `inputs` makes operands from a seed,
 `check` compares what came out. Tolerances: fp32 sums over K columns are compared with 4e-6 of the
@@ -38,7 +38,8 @@ def random_rows(name, layout, n_rows, n_cols, rng):
         if plane["half_scale"]:
             scale = (0.05 * rng.standard_normal(len(raw))).astype(np.float16)
             scale[::7] = [0.0, -6e-8, 3e-5][n_rows % 3]  # zero and subnormal halves
-            raw[:, plane["src_offset"]:plane["src_offset"] + 2] = scale.view(np.uint8).reshape(-1, 2)
+            at = plane["src_offset"]
+            raw[:, at:at + 2] = scale.view(np.uint8).reshape(-1, 2)
     raw[0, -16:] = 255
     raw[-1, -16:] = 128
     for plane in layout["planes"]:  # the extremes above may have met a scale
@@ -172,7 +173,8 @@ class Norm:
 
 def q8_zeros(prefix, like):
     n, k = like.shape
-    return {prefix + "_q": np.zeros((n, k), np.int8), prefix + "_d": np.zeros((n, k // 32), np.float32),
+    return {prefix + "_q": np.zeros((n, k), np.int8),
+            prefix + "_d": np.zeros((n, k // 32), np.float32),
             prefix + "_s": np.zeros((n, k // 16), np.int16)}
 
 

@@ -1,6 +1,6 @@
-"""The instruction layer by itself: every function of every header gives the bits of the plain one, and
-the plain one is right: fma against exact fractions, halves against numpy, exp, SiLU, sine and cosine
-against float64."""
+"""The instruction layer by itself: every function of every header gives the bits of the plain one,
+and the plain one is right: fma against exact fractions, halves against numpy, exp, SiLU, sine and
+cosine against float64."""
 import fractions
 import pathlib
 import subprocess

@@ -1,5 +1,5 @@
-"""Every kernel case on every CPU row that runs here: against float64, and the same bits as the plain
-C twin. Rows that need another processor run under qemu, or are skipped by name.
+"""Every kernel case on every CPU row that runs here: against float64, and the bits of the plain C
+twin. Rows that need another processor run under qemu, or are skipped by name.
 
 The real templates are rendered by tests/kernel/render, compiled with the flags of emitted code, and
 run by harness.c between guard pages. Compiled programs are kept in the build folder by the hash of
@@ -17,10 +17,12 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "oracle"))
 import tap  # noqa: E402
 import cases  # noqa: E402
+import reference  # noqa: E402
 from reference import FAMILIES, Step  # noqa: E402
 from rows import ROWS, SANITIZED, WORK, command_for, compile_one, why_not  # noqa: E402
 
 TYPES = ["f32", "f16", "bf16", "q4_0", "q4_1", "q5_0", "q5_1", "q8_0", "q4_k", "q5_k", "q6_k"]
+SHARED = ROOT.parent / "shared" / "facts" / "dequant_vectors.txt"  # made by another decoder
 
 # Sanitized kernels compile slowly: a third of the cases, on the first of these rows that runs.
 CASES = cases.CASES[1::3] if SANITIZED else cases.CASES
@@ -50,7 +52,8 @@ def table_source(descriptors):
                   f"static void call_{d['name']}(void *const *params, uint32_t a, uint32_t b) {{",
                   f"    {d['name']}(({d['name']}_params){{{casts}}}, a, b);\n}}"]
     lines.append("const kernel_entry kernels[] = {")
-    lines += [f'    {{"{d["name"]}", {len(d["params"]) - 1}, call_{d["name"]}}},' for d in descriptors]
+    for d in descriptors:
+        lines.append(f'    {{"{d["name"]}", {len(d["params"]) - 1}, call_{d["name"]}}},')
     lines += ["};", f"const uint32_t n_kernels = {len(descriptors)};"]
     return "\n".join(lines) + "\n"
 
@@ -159,7 +162,8 @@ def check_alone(t, program, descriptors, runs, results):
         if op["family"] in ("rope_kv",) or op.get("rows") == "L" or step.n_rows < 15:
             continue
         for row in (0, step.n_rows // 2, step.n_rows - 1):
-            single.append((index, op, OneRow(step, row), Alone(descriptors[index], family, step, row)))
+            alone = Alone(descriptors[index], family, step, row)
+            single.append((index, op, OneRow(step, row), alone))
             places.append((i, row))
     alone = execute(program.parent.name, program, descriptors, single)
     wrong = []
@@ -191,6 +195,51 @@ class Alone:
             self.operands[o["param"]] = a.reshape(step.n_rows, -1)[row:row + 1] if cut else a
 
 
+def read_vectors(path):
+    """Blocks and their values, by type: {name: [(bytes, float32 bits)]}; "[name]" lines or the
+    file's own name say which type."""
+    name, found = path.stem, {}
+    for line in path.read_text().splitlines():
+        if line.startswith("["):
+            name = line[1:line.index("]")].lower()
+        elif line.startswith("block="):
+            found.setdefault(name, []).append([bytes.fromhex(line[6:]), []])
+        elif line and line[0] != "#" and "=" not in line and name in found:
+            found[name][-1][1] += [int(word, 16) for word in line.split()]
+    return found
+
+
+class Vectors:
+    """embed's operands with every row made of known blocks, and the values that must come out."""
+
+    def __init__(self, op, step, layout, blocks):
+        per_row = op["H"] // layout["qblock_elems"]
+        which = np.arange(op["V"] * per_row) % len(blocks)
+        rows = np.array([list(b) for b, _ in blocks], np.uint8)[which].reshape(op["V"], -1)
+        values = np.array([v for _, v in blocks], np.uint32)[which].reshape(op["V"], -1)
+        self.want = values[step.token]
+        self.operands = {"w": reference.pack(layout, rows, op["H"]),
+                         "y": np.zeros((step.n_rows, op["H"]), np.float32)}
+
+
+def check_vectors(t, program, descriptors, layouts, files, ulps):
+    """Dequantisation against files of known blocks, to some units of the last place."""
+    vectors = {}
+    for path in files:
+        vectors.update(read_vectors(path))
+    runs = []
+    for index, (op, _) in enumerate(CASES):
+        if op["family"] == "embed" and op["wtype"] in vectors:
+            step = Step([(0, 0, op["V"])], np.random.default_rng(1), op["V"])
+            known = Vectors(op, step, layouts[op["wtype"]], vectors[op["wtype"]])
+            runs.append((index, op, step, known))
+    results = execute(program.parent.name, program, descriptors, runs)
+    for (index, op, step, known), got in zip(runs, results):
+        bits = got["y"].view(np.int32).astype(np.int64).reshape(known.want.shape)
+        off = np.abs(bits - known.want.view(np.int32)).max()
+        t.check(f"{op['wtype']}_decodes_{files[0].parent.name}", off <= ulps, f"{off} ulp")
+
+
 def first_row():
     """The row that is compared with float64, and that the others are compared with."""
     if not SANITIZED:
@@ -206,6 +255,12 @@ def main():
     plain = execute(first, program, descriptors, runs)
     check_float64(t, runs, plain)
     check_alone(t, program, descriptors, runs, plain)
+    own = sorted((ROOT / "tests" / "vectors").glob("*.txt"))
+    check_vectors(t, program, descriptors, layouts, own, 0)
+    if SHARED.exists():
+        check_vectors(t, program, descriptors, layouts, [SHARED], 1)
+    else:
+        t.skip("decodes_shared_vectors", f"{SHARED.name} is not beside the repository")
     for row in [] if SANITIZED else list(ROWS)[1:]:
         why = why_not(row)
         if why:
