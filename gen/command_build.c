@@ -29,7 +29,8 @@ typedef struct built {
 } built;
 
 /* The folder: --out, or out/<model>-<row> below the working directory. */
-static bool folder(const build_args *a, const char *name, const lg_hw_row *hw, lb_arena *arena, const char **out, lb_err *err) {
+static bool folder(const build_args *a, const char *name, const lg_hw_row *hw, lb_arena *arena,
+                   const char **out, lb_err *err) {
     *out = a->out != NULL ? a->out : lb_format(arena, err, "out/%s-%s", name, lg_hw_name(hw));
     return *out != NULL && lb_make_dirs(*out, err);
 }
@@ -40,7 +41,8 @@ typedef struct image_request {
     const char *out;
 } image_request;
 
-/* The packed image is there, made of these weights by this plan? Then its digest; otherwise it is packed. */
+/* The packed image is there, made of these weights by this plan? Then its digest; otherwise it is
+ * packed. */
 static bool make_image(void *arg, char hex[LB_DIGEST_HEX_BYTES], lb_err *err) {
     const image_request *q = arg;
     lg_context *c = q->c;
@@ -51,7 +53,8 @@ static bool make_image(void *arg, char hex[LB_DIGEST_HEX_BYTES], lb_err *err) {
     const char *want = NULL;
     bool fresh = false;
     if (path == NULL || stamp == NULL || !lg_stamp_of(r->plan, r->file, c->arena, &want, err) ||
-        !lg_stamp_fresh(stamp, want, path, r->plan->arena_bytes[LG_ARENA_WEIGHTS], hex, &fresh, err)) {
+        !lg_stamp_fresh(stamp, want, path, r->plan->arena_bytes[LG_ARENA_WEIGHTS], hex, &fresh,
+                        err)) {
         return false;
     }
     if (fresh) {
@@ -68,7 +71,8 @@ static bool make_image(void *arg, char hex[LB_DIGEST_HEX_BYTES], lb_err *err) {
     return lg_stamp_write(stamp, want, hex, err);
 }
 
-/* The C compiler for a row's host side: cc where this machine is of its kind, else the cross compiler. */
+/* The C compiler for a row's host side: cc where this machine is of its kind, else the cross
+ * compiler. */
 static bool compiler_for(const lg_hw_row *hw, lb_arena *arena, const char **out, lb_err *err) {
     struct utsname here;
     if (uname(&here) == 0 && strcmp(here.machine, hw->machine) == 0) {
@@ -82,7 +86,8 @@ static bool compiler_for(const lg_hw_row *hw, lb_arena *arena, const char **out,
 /* The CPU row of the program's host side. */
 static bool host_row(const build_args *a, const lg_hw_row *hw, const lg_hw_row **out, lb_err *err) {
     if (!hw->gpu && a->host != NULL) {
-        return lb_err_set(err, LB_USAGE, "--host names the CPU beside a GPU; %s is a CPU itself", lg_hw_name(hw));
+        return lb_err_set(err, LB_USAGE, "--host names the CPU beside a GPU; %s is a CPU itself",
+                          lg_hw_name(hw));
     }
     const char *name = a->host != NULL ? a->host : hw->host;
     if (!hw->gpu) {
@@ -90,12 +95,13 @@ static bool host_row(const build_args *a, const lg_hw_row *hw, const lg_hw_row *
         return true;
     }
     return lg_hw_find(name, out, err) &&
-           (!(*out)->gpu || lb_err_set(err, LB_BAD_VALUE, "--host: %s is a GPU; it names the CPU beside one", name));
+           (!(*out)->gpu || lb_err_set(err, LB_BAD_VALUE,
+                                       "--host: %s is a GPU; it names the CPU beside one", name));
 }
 
 /* What compiles the kernels of a GPU program. Sources can be emitted where there is no nvcc. */
-static bool cuda_compiler(lg_context *c, const build_args *a, const lg_hw_row *hw, bool building, lg_cuda_compiler *out,
-                          const lg_cuda_compiler **in_use, lb_err *err) {
+static bool cuda_compiler(lg_context *c, const build_args *a, const lg_hw_row *hw, bool building,
+                          lg_cuda_compiler *out, const lg_cuda_compiler **in_use, lb_err *err) {
     lb_err why = {0};
     *in_use = NULL;
     if (!hw->gpu) {
@@ -110,7 +116,8 @@ static bool cuda_compiler(lg_context *c, const build_args *a, const lg_hw_row *h
     return true;
 }
 
-static bool emit(lg_context *c, const build_args *a, const lg_request *rq, bool building, built *b, lb_err *err) {
+static bool emit(lg_context *c, const build_args *a, const lg_request *rq, bool building, built *b,
+                 lb_err *err) {
     lg_result r;
     const char **out = &b->out;
     const char **name = &b->name;
@@ -122,19 +129,24 @@ static bool emit(lg_context *c, const build_args *a, const lg_request *rq, bool 
     const char *cc = NULL;
     const char *compiler = NULL;
     bool ok = lg_run(rq, c->arena, &r, err) && lg_model_name(a->model.model, c->arena, name, err) &&
-              folder(a, *name, r.hw, c->arena, out, err) &&
-              host_row(a, r.hw, &host, err) && compiler_for(host, c->arena, &cc, err) &&
+              folder(a, *name, r.hw, c->arena, out, err) && host_row(a, r.hw, &host, err) &&
+              compiler_for(host, c->arena, &cc, err) &&
               cuda_compiler(c, a, r.hw, building, &cuda, &in_use, err) &&
               lg_process_first_line(cc, "--version", c->arena, &compiler, err);
     if (ok) {
         image_request image = {c, &r, *out};
-        const lg_emit_options o = {c->root, *out, *name, r.file, linked, linked ? NULL : make_image, &image, rq->kv, a->model.pre, cc, compiler, host, in_use};
+        const lg_emit_options o = {
+            c->root, *out,   *name,        r.file, linked,   linked ? NULL : make_image,
+            &image,  rq->kv, a->model.pre, cc,     compiler, host,
+            in_use};
         ok = lg_emit(r.plan, &r.proof, r.host, &o, c->arena, &result, err);
     }
     if (ok) {
-        c->note(lb_format(c->arena, err, "%s: %" PRIu32 " launches of %" PRIu32 " kernels proved by %" PRIu32
-                          " facts; %" PRIu32 " files, %" PRIu32 " written", *out, r.plan->n_launches,
-                          r.plan->n_kernels, r.proof.n_facts, result.n_files, result.n_changed));
+        c->note(lb_format(c->arena, err,
+                          "%s: %" PRIu32 " launches of %" PRIu32 " kernels proved by %" PRIu32
+                          " facts; %" PRIu32 " files, %" PRIu32 " written",
+                          *out, r.plan->n_launches, r.plan->n_kernels, r.proof.n_facts,
+                          result.n_files, result.n_changed));
     }
     lg_cuda_compiler_close(&cuda);
     b->plan = ok && r.hw->gpu ? r.plan : NULL;
@@ -145,20 +157,52 @@ static bool emit(lg_context *c, const build_args *a, const lg_request *rq, bool 
     return ok;
 }
 
-static bool parse(lg_context *c, const char *name, const char *summary, build_args *a, int argc, char *const *argv,
-                  lg_request *rq, bool *done, lb_err *err) {
+static bool parse(lg_context *c, const char *name, const char *summary, build_args *a, int argc,
+                  char *const *argv, lg_request *rq, bool *done, lb_err *err) {
     lb_opt options[LG_MODEL_OPTIONS + 5];
-    *a = (build_args){.model = lg_model_args_default(), .weights = "pack", .compiler = "nvcc", .jobs = 2};
+    *a = (build_args){
+        .model = lg_model_args_default(), .weights = "pack", .compiler = "nvcc", .jobs = 2};
     uint32_t n = lg_model_options(&a->model, options);
-    options[n++] = (lb_opt){"--out", "-o", LB_OPT_TEXT, (void *)&a->out, 0, 0, false, NULL, "DIR",
-                            "folder of the program; default out/<model>-<row>"};
-    options[n++] = (lb_opt){"--weights", NULL, LB_OPT_TEXT, (void *)&a->weights, 0, 0, false, NULL, "HOW",
-                            "pack (default): a weight image beside the program;\nlink: the program reads the model file itself"};
-    options[n++] = (lb_opt){"--jobs", "-j", LB_OPT_UINT, &a->jobs, 1, 1024, false, NULL, "N", "compilers at once; default 2"};
-    options[n++] = (lb_opt){"--compiler", NULL, LB_OPT_TEXT, (void *)&a->compiler, 0, 0, false, NULL, "NAME",
-                            "of GPU kernels: nvcc (default), run by ninja, or\nnvrtc, called by lagen itself"};
-    options[n++] = (lb_opt){"--host", NULL, LB_OPT_TEXT, (void *)&a->host, 0, 0, false, NULL, "ROW",
-                            "CPU row of a GPU program's host side; default: the\none that `lagen targets` shows for the GPU"};
+    options[n++] = (lb_opt){"--out",     "-o",
+                            LB_OPT_TEXT, (void *)&a->out,
+                            0,           0,
+                            false,       NULL,
+                            "DIR",       "folder of the program; default out/<model>-<row>"};
+    options[n++] = (lb_opt){
+        "--weights",
+        NULL,
+        LB_OPT_TEXT,
+        (void *)&a->weights,
+        0,
+        0,
+        false,
+        NULL,
+        "HOW",
+        "pack (default): a weight image beside the program;\nlink: the program reads the model file itself"};
+    options[n++] = (lb_opt){"--jobs", "-j",  LB_OPT_UINT, &a->jobs, 1,
+                            1024,     false, NULL,        "N",      "compilers at once; default 2"};
+    options[n++] =
+        (lb_opt){"--compiler",
+                 NULL,
+                 LB_OPT_TEXT,
+                 (void *)&a->compiler,
+                 0,
+                 0,
+                 false,
+                 NULL,
+                 "NAME",
+                 "of GPU kernels: nvcc (default), run by ninja, or\nnvrtc, called by lagen itself"};
+    options[n++] = (lb_opt){
+        "--host",
+        NULL,
+        LB_OPT_TEXT,
+        (void *)&a->host,
+        0,
+        0,
+        false,
+        NULL,
+        "ROW",
+        "CPU row of a GPU program's host side; default: the\none that `lagen targets` shows for the GPU"};
     const lb_command command = {name, summary, NULL, options, n, NULL, 0};
     if (!lg_model_parse(c, &command, &a->model, argc, argv, rq, done, err)) {
         return false;
@@ -172,23 +216,27 @@ static bool parse(lg_context *c, const char *name, const char *summary, build_ar
     return true;
 }
 
-static bool run_ninja(lg_context *c, const build_args *a, const char *out, const char *target, lb_err *err) {
+static bool run_ninja(lg_context *c, const build_args *a, const char *out, const char *target,
+                      lb_err *err) {
     char jobs[32];
     snprintf(jobs, sizeof jobs, "%" PRIu64, a->jobs);
     const char *const ninja[] = {"ninja", "-C", out, "-j", jobs, "--quiet", target, NULL};
     return lg_process_run(ninja, c->stop, err) || lb_err_prefix(err, "compiling %s", out);
 }
 
-/* Step 12b before the rest of step 12: a program whose cubins are not what was proved is not linked. */
+/* Step 12b before the rest of step 12: a program whose cubins are not what was proved is not
+ * linked. */
 static bool compile_kernels(lg_context *c, const build_args *a, const built *b, lb_err *err) {
     lb_text json;
     lb_text_init(&json, c->arena);
     const char *path = lb_format(c->arena, err, "%s/cubins.json", b->out);
-    if (path == NULL || (strcmp(a->compiler, "nvcc") == 0 && !run_ninja(c, a, b->out, "cubins", err)) ||
+    if (path == NULL ||
+        (strcmp(a->compiler, "nvcc") == 0 && !run_ninja(c, a, b->out, "cubins", err)) ||
         !lg_cubins_check(b->plan, b->out, c->arena, &json, err) || !lb_text_done(&json, err)) {
         return false;
     }
-    c->note(lb_format(c->arena, err, "%s: %" PRIu32 " cubins are what was proved", b->out, b->plan->n_kernels));
+    c->note(lb_format(c->arena, err, "%s: %" PRIu32 " cubins are what was proved", b->out,
+                      b->plan->n_kernels));
     return lb_write_file(path, json.data, json.n_bytes, true, NULL, err);
 }
 
@@ -197,7 +245,8 @@ bool lg_command_emit(lg_context *c, int argc, char *const *argv, lb_err *err) {
     lg_request rq;
     bool done = false;
     built b = {0};
-    if (!parse(c, "lagen emit", "Writes a program's sources and weights without compiling them.", &a, argc, argv, &rq, &done, err) ||
+    if (!parse(c, "lagen emit", "Writes a program's sources and weights without compiling them.",
+               &a, argc, argv, &rq, &done, err) ||
         done) {
         return done;
     }
@@ -213,7 +262,9 @@ bool lg_command_build(lg_context *c, int argc, char *const *argv, lb_err *err) {
     lg_request rq;
     bool done = false;
     built b = {0};
-    if (!parse(c, "lagen build", "Emits, packs and compiles a program that runs one model on one machine.", &a, argc, argv, &rq, &done, err) ||
+    if (!parse(c, "lagen build",
+               "Emits, packs and compiles a program that runs one model on one machine.", &a, argc,
+               argv, &rq, &done, err) ||
         done) {
         return done;
     }

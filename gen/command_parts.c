@@ -9,14 +9,18 @@ lg_model_args lg_model_args_default(void) {
 
 uint32_t lg_model_options(lg_model_args *a, lb_opt *options) {
     const lb_opt list[LG_MODEL_OPTIONS] = {
-        {"--model", "-m", LB_OPT_TEXT, (void *)&a->model, 0, 0, false, NULL, "FILE", "the GGUF file, or the first part of a split one"},
+        {"--model", "-m", LB_OPT_TEXT, (void *)&a->model, 0, 0, false, NULL, "FILE",
+         "the GGUF file, or the first part of a split one"},
         {"--arch", NULL, LB_OPT_TEXT, (void *)&a->arch, 0, 0, false, NULL, "ROW",
          "hardware row, see `lagen targets`; native (the default)\nresolves to the best row of this machine"},
-        {"--ctx", NULL, LB_OPT_UINT, &a->ctx, 1, 16777216, false, NULL, "TOKENS", "context per slot; default: what the model file says"},
-        {"--slots", NULL, LB_OPT_UINT, &a->slots, 1, 1024, false, NULL, "N", "sequences side by side; default 1"},
+        {"--ctx", NULL, LB_OPT_UINT, &a->ctx, 1, 16777216, false, NULL, "TOKENS",
+         "context per slot; default: what the model file says"},
+        {"--slots", NULL, LB_OPT_UINT, &a->slots, 1, 1024, false, NULL, "N",
+         "sequences side by side; default 1"},
         {"--chunk", NULL, LB_OPT_UINT, &a->chunk, 1, 131072, false, NULL, "TOKENS",
          "rows of one prefill step; default 512, or the context\nif that is shorter"},
-        {"--kv", NULL, LB_OPT_TEXT, (void *)&a->kv, 0, 0, false, NULL, "TYPE", "type of cached keys and values: f16"},
+        {"--kv", NULL, LB_OPT_TEXT, (void *)&a->kv, 0, 0, false, NULL, "TYPE",
+         "type of cached keys and values: f16"},
         {"--pre", NULL, LB_OPT_TEXT, (void *)&a->pre, 0, 0, false, NULL, "NAME",
          "how text is cut into words, where the model file does not\nsay it or says it wrongly; docs/tokenizers.md lists names"},
     };
@@ -24,8 +28,8 @@ uint32_t lg_model_options(lg_model_args *a, lb_opt *options) {
     return LG_MODEL_OPTIONS;
 }
 
-bool lg_model_parse(lg_context *c, const lb_command *command, const lg_model_args *a, int argc, char *const *argv,
-                    lg_request *rq, bool *done, lb_err *err) {
+bool lg_model_parse(lg_context *c, const lb_command *command, const lg_model_args *a, int argc,
+                    char *const *argv, lg_request *rq, bool *done, lb_err *err) {
     bool help = false;
     *done = false;
     if (!lb_options_parse(command, argc, argv, &help, err)) {
@@ -37,12 +41,18 @@ bool lg_model_parse(lg_context *c, const lb_command *command, const lg_model_arg
         return true;
     }
     if (a->model == NULL) {
-        return lb_err_set(err, LB_USAGE, "%s needs --model FILE; see %s --help", command->name, command->name);
+        return lb_err_set(err, LB_USAGE, "%s needs --model FILE; see %s --help", command->name,
+                          command->name);
     }
     if (strcmp(a->kv, "f16") != 0) {
         return lb_err_set(err, LB_UNSUPPORTED, "--kv: '%s' is not supported; f16 is", a->kv);
     }
-    *rq = (lg_request){.root = c->root, .model = a->model, .target = a->arch, .ctx = a->ctx, .slots = a->slots,
-                       .chunk = a->chunk, .kv = a->kv};
+    *rq = (lg_request){.root = c->root,
+                       .model = a->model,
+                       .target = a->arch,
+                       .ctx = a->ctx,
+                       .slots = a->slots,
+                       .chunk = a->chunk,
+                       .kv = a->kv};
     return true;
 }

@@ -15,11 +15,12 @@ typedef struct lg_model_args {
 
 lg_model_args lg_model_args_default(void);
 
-/* Fills options[0..LG_MODEL_OPTIONS) with --model --arch --ctx --slots --chunk --kv --pre; returns their number. */
+/* Fills options[0..LG_MODEL_OPTIONS) with --model --arch --ctx --slots --chunk --kv --pre; returns
+ * their number. */
 uint32_t lg_model_options(lg_model_args *a, lb_opt *options);
 
 /* Parses the line; prints help and sets *done, or fills the request. Fails with LB_USAGE. */
-bool lg_model_parse(lg_context *c, const lb_command *command, const lg_model_args *a, int argc, char *const *argv,
-                    lg_request *rq, bool *done, lb_err *err);
+bool lg_model_parse(lg_context *c, const lb_command *command, const lg_model_args *a, int argc,
+                    char *const *argv, lg_request *rq, bool *done, lb_err *err);
 
 #endif

@@ -38,10 +38,9 @@ static void plan_text(const lg_result *r, const char *model, lb_text *out) {
     const lg_limits *l = &p->limits;
     char size[32];
     lb_text_printf(out, "%s for %s\n\n", model, lg_hw_name(p->hw));
-    lb_text_printf(out,
-                   "  architecture   %s, %" PRIu64 " layers, width %" PRIu64 ", vocabulary %" PRIu64
-                   "\n",
-                   p->graph->arch, p->graph->n_layers, p->graph->n_embd, p->graph->n_vocab);
+    lb_text_printf(
+        out, "  architecture   %s, %" PRIu64 " layers, width %" PRIu64 ", vocabulary %" PRIu64 "\n",
+        p->graph->arch, p->graph->n_layers, p->graph->n_embd, p->graph->n_vocab);
     lb_text_printf(out,
                    "  limits         ctx %" PRIu64 ", slots %" PRIu64 ", chunk %" PRIu64
                    ", logit rows %" PRIu64 "\n",

@@ -1,4 +1,5 @@
-/* command_synth.c -- `lagen synth`: a model file with random weights, for tests and for planning without a model. */
+/* command_synth.c -- `lagen synth`: a model file with random weights, for tests and for planning
+ * without a model. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -22,15 +23,26 @@ bool lg_command_synth(lg_context *c, int argc, char *const *argv, lb_err *err) {
     uint64_t layers = 0;
     bool help = false;
     const lb_opt options[] = {
-        {"--out", "-o", LB_OPT_TEXT, (void *)&o.out_path, 0, 0, false, NULL, "FILE", "the GGUF file to write"},
-        {"--types", NULL, LB_OPT_TEXT, (void *)&o.types, 0, 0, false, NULL, "T", "tensor type of all matrices, or a mix that the\nrecipe knows"},
-        {"--layers", NULL, LB_OPT_UINT, &layers, 1, 512, false, NULL, "N", "layers; default: the recipe's"},
-        {"--seed", NULL, LB_OPT_UINT, &o.seed, 0, 4294967295.0, false, NULL, "S", "seed of the weights; default 0"},
+        {"--out", "-o", LB_OPT_TEXT, (void *)&o.out_path, 0, 0, false, NULL, "FILE",
+         "the GGUF file to write"},
+        {"--types", NULL, LB_OPT_TEXT, (void *)&o.types, 0, 0, false, NULL, "T",
+         "tensor type of all matrices, or a mix that the\nrecipe knows"},
+        {"--layers", NULL, LB_OPT_UINT, &layers, 1, 512, false, NULL, "N",
+         "layers; default: the recipe's"},
+        {"--seed", NULL, LB_OPT_UINT, &o.seed, 0, 4294967295.0, false, NULL, "S",
+         "seed of the weights; default 0"},
         {"--header-only", NULL, LB_OPT_FLAG, &o.header_only, 0, 0, false, NULL, NULL,
          "only the directory is written; the weights are a hole of\nthe right length, enough for `lagen plan`"},
     };
-    const lb_positional pos[] = {{"RECIPE", &o.recipe, true, "a file below models/, as in synth/llama-tiny"}};
-    const lb_command command = {"lagen synth", "Makes a model file with random weights from a recipe.", NULL, options, 5, pos, 1};
+    const lb_positional pos[] = {
+        {"RECIPE", &o.recipe, true, "a file below models/, as in synth/llama-tiny"}};
+    const lb_command command = {"lagen synth",
+                                "Makes a model file with random weights from a recipe.",
+                                NULL,
+                                options,
+                                5,
+                                pos,
+                                1};
     if (!lb_options_parse(&command, argc, argv, &help, err)) {
         return false;
     }
@@ -48,7 +60,7 @@ bool lg_command_synth(lg_context *c, int argc, char *const *argv, lb_err *err) {
     if (o.models_dir == NULL || !lg_synth_run(&o, &report, c->arena, err)) {
         return false;
     }
-    lb_text_printf(c->out, "%s: %" PRIu64 " tensors, %" PRIu64 " weights, %" PRIu64 " bytes\n", o.out_path, report.n_tensors,
-                   report.n_params, report.n_bytes);
+    lb_text_printf(c->out, "%s: %" PRIu64 " tensors, %" PRIu64 " weights, %" PRIu64 " bytes\n",
+                   o.out_path, report.n_tensors, report.n_params, report.n_bytes);
     return true;
 }

@@ -212,9 +212,10 @@ static bool verify(lg_context *c, const char *dir, lb_err *err) {
         !check_cubins(c, dir, plan, &cubins, err)) {
         return false;
     }
-    lb_text_printf(c->out, "%s: proved again, %" PRIu32 " facts for every T from 1 to %" PRIu64
-                           "; %zu files have their digests; %s%s\n\n", dir, proof.n_facts,
-                   plan->limits.t_max, n_files, image, cubins);
+    lb_text_printf(c->out,
+                   "%s: proved again, %" PRIu32 " facts for every T from 1 to %" PRIu64
+                   "; %zu files have their digests; %s%s\n\n",
+                   dir, proof.n_facts, plan->limits.t_max, n_files, image, cubins);
     certificate(plan, &proof, c->out);
     return true;
 }

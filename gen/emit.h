@@ -1,8 +1,9 @@
-/* emit.h -- steps 10 and 11: the program's text, rendered from templates and written where it changed.
+/* emit.h -- steps 10 and 11: the program's text, rendered from templates and written where it
+ * changed.
  *
- * The folder stands alone afterwards: emitted sources in src/, a copy of the runtime in runtime/, build.ninja,
- * launches.json, memory.json, manifest.json. Same inputs, same bytes: no dates, no paths, fixed order. Everything
- * is rendered before the first file is written. */
+ * The folder stands alone afterwards: emitted sources in src/, a copy of the runtime in runtime/,
+ * build.ninja, launches.json, memory.json, manifest.json. Same inputs, same bytes: no dates, no
+ * paths, fixed order. Everything is rendered before the first file is written. */
 #ifndef LG_EMIT_H
 #define LG_EMIT_H
 
@@ -10,34 +11,36 @@
 #include "cuda_compiler.h"
 #include "prove.h"
 
-/* Packs the weight image and gives its digest; called once all text that could be refused has been rendered, so that a
- * refusal leaves nothing behind. */
+/* Packs the weight image and gives its digest; called once all text that could be refused has been
+ * rendered, so that a refusal leaves nothing behind. */
 typedef bool (*lg_emit_image_fn)(void *arg, char hex[LB_DIGEST_HEX_BYTES], lb_err *err);
 
 typedef struct lg_emit_options {
-    const char *root;  /* lagen's own folder, with templates/ and runtime/ */
-    const char *out;   /* folder of the program; made if absent */
-    const char *name;  /* model name, [A-Za-z0-9._-] */
+    const char *root; /* lagen's own folder, with templates/ and runtime/ */
+    const char *out;  /* folder of the program; made if absent */
+    const char *name; /* model name, [A-Za-z0-9._-] */
     const lg_gguf *file;
     bool weights_linked;
     lg_emit_image_fn image; /* NULL if linked */
     void *image_arg;
     const char *kv;
-    const char *pre;      /* pre-tokenizer in place of the file's, or NULL */
-    const char *cc;       /* the C compiler for the row's host side */
-    const char *compiler; /* its identity, one line */
+    const char *pre;       /* pre-tokenizer in place of the file's, or NULL */
+    const char *cc;        /* the C compiler for the row's host side */
+    const char *compiler;  /* its identity, one line */
     const lg_hw_row *host; /* the CPU row of the host side; plan->hw itself for a CPU program */
-    const lg_cuda_compiler *cuda; /* NULL for a CPU program, or if none is here: then the identity is unknown */
+    const lg_cuda_compiler
+        *cuda; /* NULL for a CPU program, or if none is here: then the identity is unknown */
 } lg_emit_options;
 
 typedef struct lg_emit_result {
     uint32_t n_files, n_changed;
 } lg_emit_result;
 
-bool lg_emit(const lg_plan *plan, const lg_proof *proof, lg_host *host, const lg_emit_options *o, lb_arena *arena,
-             lg_emit_result *result, lb_err *err);
+bool lg_emit(const lg_plan *plan, const lg_proof *proof, lg_host *host, const lg_emit_options *o,
+             lb_arena *arena, lg_emit_result *result, lb_err *err);
 
-/* The model's name from its path: base name without .gguf and split suffix, every other character as '-'. */
+/* The model's name from its path: base name without .gguf and split suffix, every other character
+ * as '-'. */
 bool lg_model_name(const char *path, lb_arena *arena, const char **out, lb_err *err);
 
 #endif

@@ -1,7 +1,8 @@
-/* emit_text.c -- the parts of a program that handle text: tokenizer and chat template, where the model file has them.
+/* emit_text.c -- the parts of a program that handle text: tokenizer and chat template, where the
+ * model file has them.
  *
- * A chat template that cannot be compiled fails the build with its line and construct; a model without tokenizer gives
- * a program that takes token ids only. */
+ * A chat template that cannot be compiled fails the build with its line and construct; a model
+ * without tokenizer gives a program that takes token ids only. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -13,7 +14,8 @@
 static const char *const TEMPLATE_KEY = "tokenizer.chat_template";
 
 /* The text of the token that key `id_key` names; a false value if the file has no such key. */
-static const lg_value *token_text(const lg_gguf *file, const char *id_key, lg_builder *b, lb_err *err) {
+static const lg_value *token_text(const lg_gguf *file, const char *id_key, lg_builder *b,
+                                  lb_err *err) {
     uint32_t id = 0;
     const lg_gguf_kv *tokens = lg_gguf_find(file, "tokenizer.ggml.tokens");
     if (lg_gguf_find(file, id_key) == NULL || tokens == NULL) {
@@ -23,7 +25,9 @@ static const lg_value *token_text(const lg_gguf *file, const char *id_key, lg_bu
         return NULL;
     }
     if (id >= tokens->n_elems) {
-        lb_err_set(err, LB_BAD_VALUE, "key '%s' is %" PRIu32 "; the vocabulary has %" PRIu64 " tokens", id_key, id, tokens->n_elems);
+        lb_err_set(err, LB_BAD_VALUE,
+                   "key '%s' is %" PRIu32 "; the vocabulary has %" PRIu64 " tokens", id_key, id,
+                   tokens->n_elems);
         return NULL;
     }
     lg_gguf_iter it = lg_gguf_begin(tokens);
@@ -52,8 +56,10 @@ static bool emit_chat(lg_emitter *e, lb_err *err) {
     lb_arena_reset(&scratch);
     lg_build_init(&b, e->arena);
     lg_value *params = lg_build_map(&b);
-    const lg_value *bos = ok ? token_text(e->o->file, "tokenizer.ggml.bos_token_id", &b, err) : NULL;
-    const lg_value *eos = bos != NULL ? token_text(e->o->file, "tokenizer.ggml.eos_token_id", &b, err) : NULL;
+    const lg_value *bos =
+        ok ? token_text(e->o->file, "tokenizer.ggml.bos_token_id", &b, err) : NULL;
+    const lg_value *eos =
+        bos != NULL ? token_text(e->o->file, "tokenizer.ggml.eos_token_id", &b, err) : NULL;
     if (eos == NULL) {
         return false;
     }
@@ -62,19 +68,23 @@ static bool emit_chat(lg_emitter *e, lb_err *err) {
     lg_build_set(&b, params, "source", lg_build_bytes(&b, source.data, source.n_bytes));
     lg_build_set(&b, params, "recipe_output", lg_build_bool(&b, false));
     e->has_chat = true;
-    return lg_build_done(&b, err) && lb_text_done(&c, err) && lg_emit_add(e, "src/chat.c", c.data, c.n_bytes, err) &&
+    return lg_build_done(&b, err) && lb_text_done(&c, err) &&
+           lg_emit_add(e, "src/chat.c", c.data, c.n_bytes, err) &&
            lg_emit_render(e, "program/chat_template.c.lua", params, "src/chat_template.c", err);
 }
 
-/* The tables as one binary file that an assembler line links in, and C that says what lies where. */
+/* The tables as one binary file that an assembler line links in, and C that says what lies where.
+ */
 static bool emit_tokenizer(lg_emitter *e, const lg_tok *tok, lb_err *err) {
     const uint8_t *image = NULL;
     size_t n = 0;
     const lg_value *params = NULL;
     e->has_tokenizer = true;
-    return lg_tok_image(tok, e->arena, &image, &n, &params, err) && lg_emit_add(e, "src/tokenizer.bin", image, n, err) &&
+    return lg_tok_image(tok, e->arena, &image, &n, &params, err) &&
+           lg_emit_add(e, "src/tokenizer.bin", image, n, err) &&
            lg_emit_render(e, "program/tokenizer.c.lua", params, "src/tokenizer.c", err) &&
-           lg_emit_render(e, "program/tokenizer_tables.S.lua", params, "src/tokenizer_tables.S", err);
+           lg_emit_render(e, "program/tokenizer_tables.S.lua", params, "src/tokenizer_tables.S",
+                          err);
 }
 
 bool lg_emit_text_parts(lg_emitter *e, lb_err *err) {
@@ -82,7 +92,8 @@ bool lg_emit_text_parts(lg_emitter *e, lb_err *err) {
     lg_tok *tok = NULL;
     e->has_tokenizer = false;
     e->has_chat = false;
-    if (!lg_tok_read(e->o->file, &options, e->arena, &tok, err) || (tok != NULL && !emit_tokenizer(e, tok, err))) {
+    if (!lg_tok_read(e->o->file, &options, e->arena, &tok, err) ||
+        (tok != NULL && !emit_tokenizer(e, tok, err))) {
         return false;
     }
     return lg_gguf_find(e->o->file, TEMPLATE_KEY) == NULL || emit_chat(e, err);

@@ -1,7 +1,8 @@
-/* main.c -- lagen's command line: finds its own folder, runs one command, prints its result or one line of error.
+/* main.c -- lagen's command line: finds its own folder, runs one command, prints its result or one
+ * line of error.
  *
- * Exit status: 0 done, 1 refused, 2 usage, 3 artifact damaged (contracts, "The rest"). Ctrl-C stops long work;
- * nothing half-written keeps its final name. */
+ * Exit status: 0 done, 1 refused, 2 usage, 3 artifact damaged (contracts, "The rest"). Ctrl-C stops
+ * long work; nothing half-written keeps its final name. */
 #define _POSIX_C_SOURCE 200809L
 #include <signal.h>
 #include <stdio.h>
@@ -25,7 +26,8 @@ static const struct {
     lg_command_fn run;
     const char *summary;
 } COMMANDS[] = {
-    {"build", lg_command_build, "emit, compile and pack a program that runs one model on one machine"},
+    {"build", lg_command_build,
+     "emit, compile and pack a program that runs one model on one machine"},
     {"emit", lg_command_emit, "write the program's sources and weights without compiling"},
     {"plan", lg_command_plan, "show launches, bytes and proof without writing anything"},
     {"verify", lg_command_verify, "prove an emitted program again and check its files"},
@@ -37,8 +39,10 @@ static const struct {
 enum { N_COMMANDS = sizeof COMMANDS / sizeof *COMMANDS };
 
 static void print_usage(FILE *to) {
-    fputs("usage: lagen COMMAND [options]\n\nlagen reads one GGUF model file and one hardware target and emits a program that runs that\n"
-          "model on that machine and nothing else.\n\ncommands:\n", to);
+    fputs(
+        "usage: lagen COMMAND [options]\n\nlagen reads one GGUF model file and one hardware target and emits a program that runs that\n"
+        "model on that machine and nothing else.\n\ncommands:\n",
+        to);
     for (int i = 0; i < N_COMMANDS; i++) {
         fprintf(to, "  %-10s %s\n", COMMANDS[i].name, COMMANDS[i].summary);
     }
@@ -69,10 +73,12 @@ static void progress(void *arg, const char *what, uint64_t done, uint64_t total)
 static bool find_root(char root[ROOT_BYTES], lb_err *err) {
     ssize_t n = readlink("/proc/self/exe", root, ROOT_BYTES - 16);
     if (n <= 0) {
-        return lb_err_set(err, LB_IO, "cannot read /proc/self/exe, which tells where lagen's templates are");
+        return lb_err_set(err, LB_IO,
+                          "cannot read /proc/self/exe, which tells where lagen's templates are");
     }
     root[n] = '\0';
-    for (char *slash = strrchr(root, '/'); slash != NULL && slash != root; slash = strrchr(root, '/')) {
+    for (char *slash = strrchr(root, '/'); slash != NULL && slash != root;
+         slash = strrchr(root, '/')) {
         strcpy(slash, "/templates");
         bool found = access(root, R_OK) == 0;
         *slash = '\0';
@@ -115,7 +121,8 @@ int main(int argc, char **argv) {
         print_usage(stderr);
         return 2;
     }
-    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0) {
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
+        strcmp(argv[1], "help") == 0) {
         print_usage(stdout);
         return 0;
     }

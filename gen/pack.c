@@ -32,7 +32,8 @@ static bool end_piece(image *im) {
     if (fwrite(im->piece, 1, im->in_piece, im->file) != im->in_piece) {
         return lb_err_set(im->err, LB_IO, "%s: cannot write: %s", im->o->path, strerror(errno));
     }
-    if (!lb_sha256(im->piece, im->in_piece, im->digests + im->n_pieces * LB_DIGEST_BYTES, im->err)) {
+    if (!lb_sha256(im->piece, im->in_piece, im->digests + im->n_pieces * LB_DIGEST_BYTES,
+                   im->err)) {
         return false;
     }
     im->n_pieces++;
@@ -73,13 +74,14 @@ static bool stopped(image *im) {
 }
 
 /* One matrix, in runs of strips of about a MiB. */
-static bool pack_matrix(image *im, const lg_gtensor *t, const lb_layout *l, const uint8_t *src, uint64_t row_bytes,
-                        uint8_t *buffer, uint64_t run) {
+static bool pack_matrix(image *im, const lg_gtensor *t, const lb_layout *l, const uint8_t *src,
+                        uint64_t row_bytes, uint8_t *buffer, uint64_t run) {
     uint64_t n_strips = lb_ceil_div(t->n_rows, LB_STRIP_ROWS);
     for (uint64_t s = 0; s < n_strips; s += run) {
         uint64_t end = s + run < n_strips ? s + run : n_strips;
         if (stopped(im) ||
-            !lb_image_pack(l, src + s * LB_STRIP_ROWS * row_bytes, t->n_rows, t->n_cols, s, end, buffer, im->err) ||
+            !lb_image_pack(l, src + s * LB_STRIP_ROWS * row_bytes, t->n_rows, t->n_cols, s, end,
+                           buffer, im->err) ||
             !append(im, buffer, (end - s) * LB_STRIP_ROWS * row_bytes)) {
             return false;
         }
@@ -100,11 +102,13 @@ static bool pack_tensor(image *im, const lg_gtensor *t, const lg_weight *w) {
     uint64_t run = (1 << 20) / strip_bytes + 1;
     uint8_t *buffer = malloc(run * strip_bytes);
     if (buffer == NULL) {
-        return lb_err_set(im->err, LB_NO_MEMORY, "no memory for %" PRIu64 " bytes", run * strip_bytes);
+        return lb_err_set(im->err, LB_NO_MEMORY, "no memory for %" PRIu64 " bytes",
+                          run * strip_bytes);
     }
     bool ok = true;
     for (uint64_t m = 0; ok && m < t->n_mats; m++) {
-        ok = pack_matrix(im, t, w->layout, t->file->data + m * t->n_rows * row_bytes, row_bytes, buffer, run);
+        ok = pack_matrix(im, t, w->layout, t->file->data + m * t->n_rows * row_bytes, row_bytes,
+                         buffer, run);
     }
     free(buffer);
     return ok || lb_err_prefix(im->err, "tensor '%s'", t->name);
@@ -134,13 +138,15 @@ static bool pack_all(image *im, const lg_plan *plan) {
     bool ok = true;
     for (uint32_t i = 0; ok && i < n; i++) {
         const lg_weight *w = &plan->weights[order[i].tensor];
-        ok = append(im, NULL, w->offset - im->done) && pack_tensor(im, &plan->graph->tensors[order[i].tensor], w);
+        ok = append(im, NULL, w->offset - im->done) &&
+             pack_tensor(im, &plan->graph->tensors[order[i].tensor], w);
     }
     free(order);
     return ok && append(im, NULL, im->total - im->done) && end_piece(im);
 }
 
-static bool write_image(image *im, const lg_plan *plan, const char *temp, uint8_t digest[LB_DIGEST_BYTES]) {
+static bool write_image(image *im, const lg_plan *plan, const char *temp,
+                        uint8_t digest[LB_DIGEST_BYTES]) {
     im->file = fopen(temp, "wb");
     if (im->file == NULL) {
         return lb_err_set(im->err, LB_IO, "%s: %s", temp, strerror(errno));
@@ -161,7 +167,8 @@ static bool write_image(image *im, const lg_plan *plan, const char *temp, uint8_
     return ok;
 }
 
-bool lg_pack(const lg_plan *plan, const lg_pack_options *o, uint8_t digest[LB_DIGEST_BYTES], lb_err *err) {
+bool lg_pack(const lg_plan *plan, const lg_pack_options *o, uint8_t digest[LB_DIGEST_BYTES],
+             lb_err *err) {
     char temp[PATH_BYTES];
     int n = snprintf(temp, sizeof temp, "%s.tmp%ld", o->path, (long)getpid());
     if (n < 0 || n >= PATH_BYTES) {

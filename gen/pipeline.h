@@ -10,9 +10,9 @@ typedef struct lg_request {
     const char *target; /* row name, or "native" */
     uint64_t ctx;       /* 0: what the model file says */
     uint64_t slots;
-    uint64_t chunk;     /* 0: 512, or ctx if that is less */
+    uint64_t chunk; /* 0: 512, or ctx if that is less */
     const char *kv;
-    const char *dump;   /* a step's name, or NULL */
+    const char *dump; /* a step's name, or NULL */
     lb_text *dump_out;
 } lg_request;
 
@@ -28,8 +28,8 @@ typedef struct lg_result {
 /* Names that --dump takes, NULL-ended: "graph", "fuse", "launch", "memory", "prove". */
 extern const char *const LG_DUMP_STEPS[];
 
-/* Runs the steps up to the proof, or up to the dumped one (plan is NULL then). Even on failure, file and host
- * may be set and must be closed with lg_result_close. */
+/* Runs the steps up to the proof, or up to the dumped one (plan is NULL then). Even on failure,
+ * file and host may be set and must be closed with lg_result_close. */
 bool lg_run(const lg_request *rq, lb_arena *arena, lg_result *out, lb_err *err);
 void lg_result_close(lg_result *r);
 

@@ -20,7 +20,8 @@ static bool start(const char *const *argv, int out, pid_t *pid, lb_err *err) {
     int why = posix_spawnp(pid, argv[0], &actions, NULL, (char *const *)(uintptr_t)argv, environ);
     posix_spawn_file_actions_destroy(&actions);
     if (why != 0) {
-        return lb_err_set(err, LB_MISSING, "cannot run '%s': %s; is it installed?", argv[0], strerror(why));
+        return lb_err_set(err, LB_MISSING, "cannot run '%s': %s; is it installed?", argv[0],
+                          strerror(why));
     }
     return true;
 }
@@ -44,10 +45,13 @@ bool lg_process_run(const char *const *argv, const volatile sig_atomic_t *stop, 
     if (stop != NULL && *stop != 0) {
         return lb_err_set(err, LB_CANCELLED, "stopped");
     }
-    return status == 0 || lb_err_set(err, LB_IO, "'%s' failed with status %d; its messages stand above", argv[0], status);
+    return status == 0 ||
+           lb_err_set(err, LB_IO, "'%s' failed with status %d; its messages stand above", argv[0],
+                      status);
 }
 
-bool lg_process_output(const char *program, const char *arg, lb_arena *arena, const char **out, lb_err *err) {
+bool lg_process_output(const char *program, const char *arg, lb_arena *arena, const char **out,
+                       lb_err *err) {
     const char *const argv[] = {program, arg, NULL};
     int ends[2];
     pid_t pid = 0;
@@ -77,7 +81,8 @@ bool lg_process_output(const char *program, const char *arg, lb_arena *arena, co
     return *out != NULL;
 }
 
-bool lg_process_first_line(const char *program, const char *arg, lb_arena *arena, const char **out, lb_err *err) {
+bool lg_process_first_line(const char *program, const char *arg, lb_arena *arena, const char **out,
+                           lb_err *err) {
     const char *text = NULL;
     if (!lg_process_output(program, arg, arena, &text, err)) {
         return false;

@@ -19,13 +19,14 @@ static void add_layouts(const lg_plan *plan, lb_text *t) {
         const lb_layout *l = plan->weights[i].layout;
         for (uint32_t p = 0; l != NULL && p < l->n_planes; p++) {
             const lb_plane *plane = &l->planes[p];
-            lb_text_printf(t, "%" PRIu32 " %s %u %u %u\n", i, l->type, plane->src_offset, plane->n_bytes,
-                           plane->word_bytes);
+            lb_text_printf(t, "%" PRIu32 " %s %u %u %u\n", i, l->type, plane->src_offset,
+                           plane->n_bytes, plane->word_bytes);
         }
     }
 }
 
-bool lg_stamp_of(const lg_plan *plan, const lg_gguf *file, lb_arena *arena, const char **out, lb_err *err) {
+bool lg_stamp_of(const lg_plan *plan, const lg_gguf *file, lb_arena *arena, const char **out,
+                 lb_err *err) {
     lb_text memory;
     lb_text t;
     uint8_t digest[LB_DIGEST_BYTES];
@@ -47,8 +48,9 @@ bool lg_stamp_of(const lg_plan *plan, const lg_gguf *file, lb_arena *arena, cons
         if (stat(path, &st) != 0) {
             return lb_err_set(err, LB_IO, "%s: %s", path, strerror(errno));
         }
-        lb_text_printf(&t, "file %" PRIu32 " bytes %lld time %lld.%09ld inode %llu\n", i, (long long)st.st_size,
-                       (long long)st.st_mtim.tv_sec, st.st_mtim.tv_nsec, (unsigned long long)st.st_ino);
+        lb_text_printf(&t, "file %" PRIu32 " bytes %lld time %lld.%09ld inode %llu\n", i,
+                       (long long)st.st_size, (long long)st.st_mtim.tv_sec, st.st_mtim.tv_nsec,
+                       (unsigned long long)st.st_ino);
     }
     if (!lb_text_done(&t, err)) {
         return false;
@@ -66,8 +68,9 @@ bool lg_stamp_fresh(const char *path, const char *want, const char *image, uint6
     (void)err;
     lb_arena_init(&a, "stamp", 2 * STAMP_BYTES_MAX);
     size_t len = strlen(want);
-    *fresh = lb_read_file(path, STAMP_BYTES_MAX, &a, &text, &n, NULL) && n == len + LB_DIGEST_HEX_BYTES &&
-             memcmp(text, want, len) == 0 && stat(image, &st) == 0 && (uint64_t)st.st_size == image_bytes;
+    *fresh = lb_read_file(path, STAMP_BYTES_MAX, &a, &text, &n, NULL) &&
+             n == len + LB_DIGEST_HEX_BYTES && memcmp(text, want, len) == 0 &&
+             stat(image, &st) == 0 && (uint64_t)st.st_size == image_bytes;
     if (*fresh) {
         memcpy(hex, text + len, LB_DIGEST_HEX_BYTES - 1);
         hex[LB_DIGEST_HEX_BYTES - 1] = '\0';

@@ -1,9 +1,9 @@
 /* model_abi.h -- the one header between emitted code and the runtime.
  *
- * Emitted code defines `const rt_model lagen_model`: what the program was made for, the sizes of its
- * arenas, where its weights come from, and the function that runs one step. The runtime allocates the
- * arenas once, loads the weights, and calls `step`; it knows no architecture. Nothing here grows
- * after start. */
+ * Emitted code defines `const rt_model lagen_model`: what the program was made for, the sizes of
+ * its arenas, where its weights come from, and the function that runs one step. The runtime
+ * allocates the arenas once, loads the weights, and calls `step`; it knows no architecture. Nothing
+ * here grows after start. */
 #ifndef RT_MODEL_ABI_H
 #define RT_MODEL_ABI_H
 
@@ -21,12 +21,12 @@ enum { RT_ABI_VERSION = 1 };
 typedef struct rt_tokenizer rt_tokenizer; /* runtime/token/token.h */
 struct rt_chat_template;                  /* runtime/chat/render.h */
 struct rt_model;
-struct rt_memory;                         /* runtime/memory.h */
-struct rt_gpu;                            /* runtime/cuda/gpu_abi.h */
+struct rt_memory; /* runtime/memory.h */
+struct rt_gpu;    /* runtime/cuda/gpu_abi.h */
 
 /* One pass over n_rows tokens of n_seqs sequences (contracts section 2). Rows of one sequence are
- * consecutive and their positions ascend by one. Arrays belong to the caller and stay valid during the
- * step. Limits: 1 <= n_rows <= t_max, n_seqs <= slots, n_logits <= logit_rows_max. */
+ * consecutive and their positions ascend by one. Arrays belong to the caller and stay valid during
+ * the step. Limits: 1 <= n_rows <= t_max, n_seqs <= slots, n_logits <= logit_rows_max. */
 typedef struct rt_step {
     uint32_t n_rows;
     uint32_t n_seqs;
@@ -44,27 +44,28 @@ typedef enum rt_arena_kind {
     RT_ARENA_SCRATCH, /* activations of one step */
     RT_ARENA_IO,      /* logits */
     RT_N_ARENAS,
-    RT_DEVICE = RT_N_ARENAS, /* no arena: the state of a GPU program's device; NULL in a CPU program */
+    RT_DEVICE =
+        RT_N_ARENAS, /* no arena: the state of a GPU program's device; NULL in a CPU program */
     RT_N_PLACES
 } rt_arena_kind;
 
-/* Where one weight comes from and where it goes. With `--weights pack` the image file holds the arena
- * byte for byte and sources are informative; with `--weights link` the loader reads the rows from
- * the model file and applies the layout. */
+/* Where one weight comes from and where it goes. With `--weights pack` the image file holds the
+ * arena byte for byte and sources are informative; with `--weights link` the loader reads the rows
+ * from the model file and applies the layout. */
 typedef struct rt_weight {
     const char *name;
     const lb_layout *layout;         /* NULL: file_bytes are copied as they are */
     uint64_t n_rows, n_cols, n_mats; /* n_mats > 1 for expert tensors */
     uint64_t offset_bytes;           /* in the weights arena */
     uint64_t image_bytes;
-    uint32_t file;                   /* index into rt_model.files */
+    uint32_t file; /* index into rt_model.files */
     uint64_t file_offset_bytes, file_bytes;
 } rt_weight;
 
 typedef struct rt_file {
-    const char *name;      /* relative to the program's folder unless absolute */
+    const char *name; /* relative to the program's folder unless absolute */
     uint64_t n_bytes;
-    const char *sha256;    /* 64 hex digits: base/digest.h; NULL for linked model files */
+    const char *sha256; /* 64 hex digits: base/digest.h; NULL for linked model files */
 } rt_file;
 
 typedef struct rt_sampling {
@@ -72,18 +73,22 @@ typedef struct rt_sampling {
     int32_t top_k, repeat_last_n;
 } rt_sampling;
 
-/* How a program with a device of its own takes memory and loads weights (cuda/gpu_abi.h). memory.h and load.h call these in
- * place of what they do themselves; other parts of the runtime know nothing of it. */
+/* How a program with a device of its own takes memory and loads weights (cuda/gpu_abi.h). memory.h
+ * and load.h call these in place of what they do themselves; other parts of the runtime know
+ * nothing of it. */
 typedef struct rt_device_ops {
-    /* Checks the machine, chooses the device (`wanted`: index, UUID or PCI address; NULL: the only one that fits), allocates
-     * all arenas. mem->arenas: WEIGHTS, KV, SCRATCH are device addresses; IO is host memory that mirrors the device's. */
-    bool (*map)(const struct rt_model *model, const char *wanted, struct rt_memory *mem, lb_err *err);
+    /* Checks the machine, chooses the device (`wanted`: index, UUID or PCI address; NULL: the only
+     * one that fits), allocates all arenas. mem->arenas: WEIGHTS, KV, SCRATCH are device addresses;
+     * IO is host memory that mirrors the device's. */
+    bool (*map)(const struct rt_model *model, const char *wanted, struct rt_memory *mem,
+                lb_err *err);
     void (*unmap)(struct rt_memory *mem);
 
-    /* Loading: a buffer of RT_STAGE_BYTES for worker `index`, or NULL if that one has to stand aside; then its first n_bytes go
-     * to `offset` of the weights arena. */
+    /* Loading: a buffer of RT_STAGE_BYTES for worker `index`, or NULL if that one has to stand
+     * aside; then its first n_bytes go to `offset` of the weights arena. */
     uint8_t *(*stage)(const struct rt_memory *mem, uint32_t index);
-    bool (*put)(const struct rt_memory *mem, uint32_t index, uint64_t offset, uint64_t n_bytes, lb_err *err);
+    bool (*put)(const struct rt_memory *mem, uint32_t index, uint64_t offset, uint64_t n_bytes,
+                lb_err *err);
 
     /* Bytes of an arena to the host; an arena to zeros. */
     bool (*get)(const struct rt_memory *mem, rt_arena_kind kind, uint64_t offset, void *to,
@@ -103,31 +108,33 @@ typedef struct rt_model {
     uint32_t abi_version; /* RT_ABI_VERSION */
     const char *name;     /* model name, from its file name */
     const char *arch_row; /* hardware row, e.g. as given to --arch */
-    const char *const *cpu_features; /* names the CPU must have (/proc/cpuinfo spelling), NULL-ended */
+    const char *const
+        *cpu_features; /* names the CPU must have (/proc/cpuinfo spelling), NULL-ended */
     uint32_t n_vocab, n_embd, n_layers;
     uint32_t ctx, slots, chunk, t_max, logit_rows_max;
     const char *kv_type;
-    uint64_t n_params;               /* weights in the model's matrices */
+    uint64_t n_params; /* weights in the model's matrices */
     uint64_t arena_bytes[RT_N_ARENAS];
-    uint64_t logits_offset_bytes;    /* f32[logit_rows_max][n_vocab] in RT_ARENA_IO */
+    uint64_t logits_offset_bytes; /* f32[logit_rows_max][n_vocab] in RT_ARENA_IO */
     bool weights_linked;
     const rt_file *files;
     uint32_t n_files;
     const rt_weight *weights;
     uint32_t n_weights;
-    uint32_t image_file;             /* index of the packed image in files, unless linked */
-    const rt_tokenizer *tokenizer;   /* NULL if the model has none */
+    uint32_t image_file;                 /* index of the packed image in files, unless linked */
+    const rt_tokenizer *tokenizer;       /* NULL if the model has none */
     const struct rt_chat_template *chat; /* NULL if the model has none */
-    rt_sampling sampling;            /* defaults from recipe or model file */
-    const char *info_json;           /* the manifest's text, for `info --json` */
+    rt_sampling sampling;                /* defaults from recipe or model file */
+    const char *info_json;               /* the manifest's text, for `info --json` */
 
     /* Runs one step on the pool's threads; logits of row logit_rows[i] land in row i of the logits
-     * buffer. `arenas[k]` has arena_bytes[k] bytes, 64-byte aligned (rt_memory.arenas, RT_DEVICE included). T = 0 runs
-     * nothing. */
+     * buffer. `arenas[k]` has arena_bytes[k] bytes, 64-byte aligned (rt_memory.arenas, RT_DEVICE
+     * included). T = 0 runs nothing. */
     bool (*step)(uint8_t *const *arenas, const rt_step *step, rt_pool *pool, lb_err *err);
 
-    /* The same step by the plain-C twins of all kernels, slow and equal to the bit: `selftest` runs both on this
-     * machine and compares logits and caches. NULL if the program was emitted without them. */
+    /* The same step by the plain-C twins of all kernels, slow and equal to the bit: `selftest` runs
+     * both on this machine and compares logits and caches. NULL if the program was emitted without
+     * them. */
     bool (*step_plain)(uint8_t *const *arenas, const rt_step *step, rt_pool *pool, lb_err *err);
 
     const rt_device_ops *device; /* NULL: a CPU program */

@@ -40,13 +40,15 @@ static bool parse_uint(const lb_opt *o, const char *v, lb_err *err) {
     errno = 0;
     uint64_t n = strtoull(v, &end, 10);
     uint64_t unit = 1;
-    bool ok = v[0] >= '0' && v[0] <= '9' && errno == 0 && (o->bytes ? unit_of(end, &unit) : *end == '\0');
+    bool ok =
+        v[0] >= '0' && v[0] <= '9' && errno == 0 && (o->bytes ? unit_of(end, &unit) : *end == '\0');
     if (!ok) {
         return lb_err_set(err, LB_USAGE, "%s: '%s' is not a %s", o->name, v,
                           o->bytes ? "size (a number, or one with KiB, MiB, GiB)" : "whole number");
     }
     if (!lb_mul(n, unit, &n) || (double)n < o->min || (double)n > o->max) {
-        return lb_err_set(err, LB_USAGE, "%s: %s is out of range; it may be %.0f to %.0f", o->name, v, o->min, o->max);
+        return lb_err_set(err, LB_USAGE, "%s: %s is out of range; it may be %.0f to %.0f", o->name,
+                          v, o->min, o->max);
     }
     *(uint64_t *)o->out = n;
     return true;
@@ -59,7 +61,8 @@ static bool parse_double(const lb_opt *o, const char *v, lb_err *err) {
         return lb_err_set(err, LB_USAGE, "%s: '%s' is not a number", o->name, v);
     }
     if (d < o->min || d > o->max) {
-        return lb_err_set(err, LB_USAGE, "%s: %s is out of range; it may be %g to %g", o->name, v, o->min, o->max);
+        return lb_err_set(err, LB_USAGE, "%s: %s is out of range; it may be %g to %g", o->name, v,
+                          o->min, o->max);
     }
     *(double *)o->out = d;
     return true;
@@ -93,7 +96,8 @@ static bool parse_option(const lb_command *c, int argc, char *const *argv, int *
         return lb_err_set(err, LB_USAGE, "unknown option '%s'; %s --help lists them", arg, c->name);
     }
     if (o->kind == LB_OPT_FLAG) {
-        return arg[n] == '\0' ? take(o, NULL, err) : lb_err_set(err, LB_USAGE, "%s takes no value", o->name);
+        return arg[n] == '\0' ? take(o, NULL, err)
+                              : lb_err_set(err, LB_USAGE, "%s takes no value", o->name);
     }
     if (arg[n] == '=') {
         return take(o, arg + n + 1, err);
@@ -133,12 +137,14 @@ bool lb_options_parse(const lb_command *c, int argc, char *const *argv, bool *he
             continue;
         }
         if (n == c->n_positionals) {
-            return lb_err_set(err, LB_USAGE, "unexpected argument '%s'; %s --help shows the usage", argv[i], c->name);
+            return lb_err_set(err, LB_USAGE, "unexpected argument '%s'; %s --help shows the usage",
+                              argv[i], c->name);
         }
         *c->positionals[n++].out = argv[i];
     }
     if (n < c->n_positionals && c->positionals[n].required) {
-        return lb_err_set(err, LB_USAGE, "%s needs %s; see %s --help", c->name, c->positionals[n].name, c->name);
+        return lb_err_set(err, LB_USAGE, "%s needs %s; see %s --help", c->name,
+                          c->positionals[n].name, c->name);
     }
     return true;
 }
@@ -148,7 +154,8 @@ static void help_lines(lb_text *out, const char *head, const char *text) {
     enum { COLUMN = 28 };
     size_t n = strlen(head);
     lb_text_printf(out, "  %s", head);
-    lb_text_printf(out, n + 3 > COLUMN ? "\n%*s" : "%*s", n + 3 > COLUMN ? COLUMN : COLUMN - 2 - (int)n, "");
+    lb_text_printf(out, n + 3 > COLUMN ? "\n%*s" : "%*s",
+                   n + 3 > COLUMN ? COLUMN : COLUMN - 2 - (int)n, "");
     for (const char *p = text; *p != '\0';) {
         size_t len = strcspn(p, "\n");
         lb_text_add_n(out, p, len);
@@ -163,8 +170,9 @@ static void help_lines(lb_text *out, const char *head, const char *text) {
 
 static void help_option(const lb_opt *o, lb_text *out) {
     char head[80];
-    snprintf(head, sizeof head, "%s%s%s%s%s", o->brief != NULL ? o->brief : "", o->brief != NULL ? ", " : "",
-             o->name, o->kind == LB_OPT_FLAG ? "" : " ", o->kind == LB_OPT_FLAG ? "" : o->value);
+    snprintf(head, sizeof head, "%s%s%s%s%s", o->brief != NULL ? o->brief : "",
+             o->brief != NULL ? ", " : "", o->name, o->kind == LB_OPT_FLAG ? "" : " ",
+             o->kind == LB_OPT_FLAG ? "" : o->value);
     help_lines(out, head, o->help);
 }
 

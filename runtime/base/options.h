@@ -1,8 +1,9 @@
 /* options.h -- command lines from a table: one table serves parsing, checking and --help.
  *
- * A command has options (`--name VALUE` or `--name=VALUE`, flags without a value) and positional arguments. Each
- * value is checked against the type and range in its row; nothing is clamped, and nothing is read from the
- * environment. Errors are LB_USAGE, one line, naming the option, the value and what would do. */
+ * A command has options (`--name VALUE` or `--name=VALUE`, flags without a value) and positional
+ * arguments. Each value is checked against the type and range in its row; nothing is clamped, and
+ * nothing is read from the environment. Errors are LB_USAGE, one line, naming the option, the value
+ * and what would do. */
 #ifndef LB_OPTIONS_H
 #define LB_OPTIONS_H
 
@@ -31,8 +32,8 @@ typedef struct lb_opt {
     const char *name;  /* "--ctx" */
     const char *brief; /* "-p", or NULL */
     lb_opt_kind kind;
-    void *out;         /* set when the option is given; holds the default before */
-    double min, max;   /* LB_OPT_UINT, LB_OPT_DOUBLE */
+    void *out;       /* set when the option is given; holds the default before */
+    double min, max; /* LB_OPT_UINT, LB_OPT_DOUBLE */
     bool bytes;
     bool *given;       /* may be NULL */
     const char *value; /* what --help calls the value: "TOKENS" */

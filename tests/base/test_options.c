@@ -1,4 +1,5 @@
-/* test_options.c -- every way a command line can be wrong is one LB_USAGE line; nothing is clamped. */
+/* test_options.c -- every way a command line can be wrong is one LB_USAGE line; nothing is clamped.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -38,7 +39,8 @@ static void good_lines(void **state) {
     values v;
     bool help = true;
     lb_err e = {0};
-    const char *a[] = {"-f", "--text=a=b", "f.gguf", "-n", "100", "--size", "3GiB", "--d", "-1", "--many", "x", "--many=y"};
+    const char *a[] = {"-f",   "--text=a=b", "f.gguf", "-n",     "100", "--size",
+                       "3GiB", "--d",        "-1",     "--many", "x",   "--many=y"};
     assert_true(parse(&v, 12, a, &help, &e));
     assert_true(v.flag && v.given && !help);
     assert_string_equal(v.text, "a=b");
@@ -57,10 +59,21 @@ static void good_lines(void **state) {
 static void bad_lines(void **state) {
     (void)state;
     static const char *const lines[][3] = {
-        {"f", "--bogus", NULL}, {"f", "--n", NULL},        {"f", "--n=0", NULL},      {"f", "--n=101", NULL},
-        {"f", "--n=x", NULL},   {"f", "--n=1x", NULL},     {"f", "--n=-1", NULL},     {"f", "--n=", NULL},
-        {"f", "--flag=1", NULL}, {"f", "--d=nan", NULL},   {"f", "--d=1.01", NULL},   {"f", "--size=5QiB", NULL},
-        {"f", "g", NULL},       {"--flag", NULL, NULL},    {"f", "--n=99999999999999999999", NULL},
+        {"f", "--bogus", NULL},
+        {"f", "--n", NULL},
+        {"f", "--n=0", NULL},
+        {"f", "--n=101", NULL},
+        {"f", "--n=x", NULL},
+        {"f", "--n=1x", NULL},
+        {"f", "--n=-1", NULL},
+        {"f", "--n=", NULL},
+        {"f", "--flag=1", NULL},
+        {"f", "--d=nan", NULL},
+        {"f", "--d=1.01", NULL},
+        {"f", "--size=5QiB", NULL},
+        {"f", "g", NULL},
+        {"--flag", NULL, NULL},
+        {"f", "--n=99999999999999999999", NULL},
         {"f", "--size=99999999999GiB", NULL},
     };
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
