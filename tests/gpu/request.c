@@ -2,6 +2,7 @@
  *
  *   request edges FOLDER T...      one step of each T; prints T and the number of launches
  *   request failures FOLDER        fails each call of a request once, on the recorder; the next request must succeed
+ *   request slots FOLDER           all slots, each at a depth of its own, together and alone: the same bits; on any driver
  * Exit status 1 with a line on what went wrong. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -94,6 +95,63 @@ static int failures(rt_engine *e) {
     }
 }
 
+/* Fills every slot to a depth of its own: 5, 8, 11, ... tokens. */
+static bool fill_slots(rt_engine *e, lb_err *err) {
+    for (uint32_t s = 0; s < e->model->slots; s++) {
+        uint32_t tokens[256];
+        uint32_t n = 5 + 3 * s % 200;
+        for (uint32_t i = 0; i < n; i++) {
+            tokens[i] = (i * 13 + s + 1) % e->model->n_vocab;
+        }
+        rt_seq_cut(&e->seqs[s], 0);
+        if (!rt_seq_feed(&e->seqs[s], tokens, n, NULL, err)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* ANSWER tokens for the slots [from, to) in common steps; logits [to - from][n_vocab] of the last one. */
+static bool decode(rt_engine *e, uint32_t from, uint32_t to, float *logits, lb_err *err) {
+    uint32_t n_vocab = e->model->n_vocab;
+    for (uint32_t i = 0; i < ANSWER; i++) {
+        rt_feed feeds[64];
+        uint32_t token[64];
+        for (uint32_t s = from; s < to; s++) {
+            token[s - from] = (i * 29 + s) % n_vocab;
+            feeds[s - from] = (rt_feed){.seq = &e->seqs[s], .tokens = &token[s - from], .n_tokens = 1, .n_logits = 1};
+        }
+        if (!rt_engine_step(e, feeds, to - from, err)) {
+            return false;
+        }
+        for (uint32_t s = from; s < to; s++) {
+            const float *row = rt_engine_logits(e, feeds[s - from].first_logit);
+            memcpy(logits + (size_t)(s - from) * n_vocab, row, n_vocab * sizeof *row);
+        }
+    }
+    return true;
+}
+
+static int slots(rt_engine *e) {
+    lb_err err = {0};
+    const rt_model *m = e->model;
+    uint32_t n = m->slots < 64 ? m->slots : 64;
+    float *together = calloc((size_t)n * m->n_vocab, sizeof *together);
+    float *alone = calloc((size_t)n * m->n_vocab, sizeof *alone);
+    bool ok = together != NULL && alone != NULL && fill_slots(e, &err) && decode(e, 0, n, together, &err) && fill_slots(e, &err);
+    for (uint32_t s = 0; ok && s < n; s++) {
+        ok = decode(e, s, s + 1, alone + (size_t)s * m->n_vocab, &err);
+    }
+    if (!ok) {
+        return bad("slots", 0, &err);
+    }
+    ok = memcmp(together, alone, (size_t)n * m->n_vocab * sizeof *alone) == 0;
+    printf("%u slots together and alone: %s\n", n, ok ? "the same bits" : "DIFFERENT BITS");
+    free(together);
+    free(alone);
+    return !ok;
+}
+
 /* A step of T rows of one sequence, if the program takes that many. */
 static int edge(rt_engine *e, uint32_t T) {
     lb_err err = {0};
@@ -124,10 +182,16 @@ int main(int argc, char **argv) {
         return 2;
     }
     const rt_engine_opts o = {.n_threads = 2, .load = {.dir = argv[2]}};
-    find_control();
+    bool recorded = strcmp(argv[1], "slots") != 0;
+    if (recorded) {
+        find_control();
+    }
     if (!rt_engine_start(&lagen_model, &o, &e, &err)) {
         fprintf(stderr, "request: %s\n", err.text);
         return 1;
+    }
+    if (!recorded) {
+        status = slots(e);
     }
     if (strcmp(argv[1], "failures") == 0) {
         status = failures(e);

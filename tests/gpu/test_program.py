@@ -56,6 +56,8 @@ def emulated_bits_are_those_of_the_cpu_program():
         env = program.driver_env(driver, program.settings("gpu"), LAGEN_SOFTGPU_ORDER=order)
         got = logits(gpu / "tiny-cli", env, "--chunk", chunk)
         assert got == want, f"chunk {chunk}, turns {order}: {sum(a != b for a, b in zip(got, want))} bytes differ"
+    p = run([program.request(gpu), "slots", gpu], env=program.driver_env(driver, program.settings("gpu")))
+    assert "3 slots together and alone: the same bits" in p.stdout, p.stdout
     p = run([gpu / "tiny-cli", "selftest"], env=program.driver_env(driver, program.settings("gpu")))
     assert "same bits at once and token by token" in p.stdout, p.stdout
 

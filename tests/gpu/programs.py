@@ -1,0 +1,218 @@
+#!/usr/bin/env python3
+"""Whole programs on a real GPU against the CPU programs of the same models: logits to the bit at several chunk sizes, slots together
+and alone, greedy texts, speed. One table.
+
+    tests/gpu/programs.py prepare [--arch sm_90] [--host x86-64-v3]    where lagen and nvcc are
+    tests/gpu/programs.py run [--sanitize]                             where the GPU is: Python and a driver suffice
+
+`prepare` makes build/gpu-programs; weights of more than 40 MiB lie in pieces in build/gpu-parts/<n>, so that a folder can
+travel in several loads. Exit status of `run`: 0 all equal, 1 something differs, 77 no GPU here."""
+import argparse
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+OUT = ROOT / "build" / "gpu-programs"
+PARTS = ROOT / "build" / "gpu-parts"
+PART_BYTES = 40 << 20
+SMOLLM2 = ROOT / "build" / "models" / "SmolLM2-135M-Instruct.Q4_1.gguf"
+RECIPES = ["llama-tiny", "llama-576"]
+CHUNKS = [512, 64, 7, 1]
+TOKENS = 300
+
+
+def sh(command, **options):
+    return subprocess.run([str(c) for c in command], check=True, stdin=subprocess.DEVNULL, **options)
+
+
+# ---- prepare
+
+def models():
+    made = OUT / "models"
+    made.mkdir(parents=True, exist_ok=True)
+    for recipe in RECIPES:
+        path = made / f"{recipe}.gguf"
+        sh([ROOT / "build/lagen", "synth", f"synth/{recipe}", "-o", path])
+        yield path
+    if SMOLLM2.exists():
+        yield SMOLLM2
+    else:
+        print(f"without SmolLM2: {SMOLLM2} is not here")
+
+
+def one_program(model, side, arch, options):
+    """Builds a program and keeps what running it takes, and the slots test; the folder."""
+    full = ROOT / "build" / "gpu-full" / f"{model.stem}-{side}"
+    sh([ROOT / "build/lagen", "build", "-m", model, "--arch", arch, "--ctx", "2048", "--chunk", "512", "--slots", "3", "-o", full,
+        *options], stdout=subprocess.DEVNULL)
+    sys.path.insert(0, str(ROOT / "tests" / "gpu"))
+    import program
+    request = program.request(full)
+    keep = OUT / model.stem / side
+    keep.mkdir(parents=True, exist_ok=True)
+    for name in (f"{model.stem}-cli", request.name):
+        shutil.copy(full / name, keep / ("cli" if name.endswith("-cli") else name))
+    shutil.copytree(full / "lib", OUT / "lib", dirs_exist_ok=True)  # the same for all
+    (keep / "lib").symlink_to("../../lib")
+    shutil.copy(full / "weights.bin", keep / "weights.bin")
+    return keep
+
+
+def share_weights(folder):
+    """Both programs have the same image; a large one lies in parts."""
+    cpu, gpu = folder / "cpu/weights.bin", folder / "gpu/weights.bin"
+    assert cpu.read_bytes() == gpu.read_bytes(), f"{folder}: two images of one model differ"
+    gpu.unlink()
+    gpu.symlink_to("../cpu/weights.bin")
+    size, parts = cpu.stat().st_size, 0
+    if size > PART_BYTES:
+        with open(cpu, "rb") as f:
+            while piece := f.read(PART_BYTES):
+                parts += 1
+                to = PARTS / str(parts)
+                to.mkdir(parents=True, exist_ok=True)
+                (to / f"{folder.name}.weights").write_bytes(piece)
+        cpu.unlink()
+    return {"name": folder.name, "weight_bytes": size, "parts": parts}
+
+
+def prepare(a):
+    shutil.rmtree(OUT, ignore_errors=True)
+    shutil.rmtree(PARTS, ignore_errors=True)
+    listed = []
+    for model in models():
+        one_program(model, "cpu", a.host, [])
+        one_program(model, "gpu", a.arch, ["--host", a.host])
+        listed.append(share_weights(OUT / model.stem))
+    shutil.rmtree(OUT / "models")
+    greedy = json.loads((ROOT / "tests/oracle/greedy.json").read_text())["prompts"]
+    (OUT / "plan.json").write_text(json.dumps({"models": listed, "greedy": greedy, "arch": a.arch}))
+    for folder in (OUT, *sorted(PARTS.glob("*"))):
+        size = sum(p.stat().st_size for p in folder.rglob("*") if p.is_file() and not p.is_symlink())
+        print(f"{folder.relative_to(ROOT)}: {size / 1e6:.1f} MB")
+    return 0
+
+
+# ---- run
+
+class Table:
+    def __init__(self):
+        self.bad = 0
+
+    def row(self, model, what, good, detail):
+        self.bad += not good
+        print(f"{'ok     ' if good else 'DIFFERS'}  {model:<32} {what:<34} {detail}", flush=True)
+
+
+def output(command, limit=300, env=None):
+    start = time.monotonic()
+    p = subprocess.run([str(c) for c in command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                       timeout=limit, env=env)
+    return p.returncode, p.stdout, p.stderr.decode(errors="replace").strip(), time.monotonic() - start
+
+
+def join_weights(model):
+    """The image from its parts, if they are here."""
+    path = OUT / model["name"] / "cpu/weights.bin"
+    if not path.exists():
+        with open(path, "wb") as f:
+            for i in range(1, model["parts"] + 1):
+                f.write((PARTS / str(i) / f"{model['name']}.weights").read_bytes())
+
+
+def raw_logits(cli, n, chunk):
+    raw = OUT / f"logits.{os.getpid()}"
+    ids = ",".join(str(1 + 37 * i % 311) for i in range(n))
+    code, _, text, _ = output([cli, "logits", "--all", "--ids", ids, "--raw", raw, "--chunk", chunk])
+    data = raw.read_bytes() if raw.exists() else b""
+    raw.unlink(missing_ok=True)
+    return data if code == 0 else text
+
+
+def compare_logits(t, model, cpu, gpu):
+    want = raw_logits(cpu, TOKENS, 512)
+    if not isinstance(want, bytes):
+        return t.row(model, "logits of the CPU program", False, want)
+    for chunk in CHUNKS:
+        got = raw_logits(gpu, TOKENS, chunk)
+        if not isinstance(got, bytes):
+            t.row(model, f"logits, chunk {chunk}", False, got)
+            continue
+        wrong = [i // 4 for i in range(0, len(want), 4) if want[i:i + 4] != got[i:i + 4]] if got != want else []
+        detail = f"{len(want) // 4} numbers" if not wrong else f"{len(wrong)} of {len(want) // 4} numbers, the first is {wrong[0]}"
+        t.row(model, f"logits, chunk {chunk}", got == want, detail)
+
+
+def compare_texts(t, model, gpu, greedy):
+    same = 0
+    for entry in greedy:
+        code, out, err, _ = output([gpu, "run", "-p", entry["prompt"], "--greedy", "-n", 48])
+        good = code == 0 and out.decode(errors="replace") == entry["text"]
+        same += good
+        if not good:
+            t.row(model, "greedy text", False, repr(out.decode(errors="replace")[:60]) + err[:100])
+    t.row(model, "greedy texts", same == len(greedy), f"{same} of {len(greedy)}")
+
+
+def one_model(t, model, greedy, sanitize):
+    name = model["name"]
+    folder = OUT / name
+    cpu, gpu = folder / "cpu/cli", folder / "gpu/cli"
+    join_weights(model)
+    code, out, err, seconds = output([gpu, "selftest"])
+    t.row(name, "selftest", code == 0, f"{seconds:.1f} s" if code == 0 else err)
+    if code != 0:
+        return
+    compare_logits(t, name, cpu, gpu)
+    for side in ("cpu", "gpu"):
+        code, out, err, _ = output([folder / side / "request", "slots", folder / side])
+        t.row(name, f"slots ({side})", code == 0, (out.decode().strip() + err)[:100])
+    if "SmolLM2" in name:
+        compare_texts(t, name, gpu, greedy)
+    for side, cli in (("cpu", cpu), ("gpu", gpu)):
+        _, out, err, _ = output([cli, "bench", "-r", 3, "-p", "512", "-n", "128"])
+        print(f"speed    {name:<32} {side:<34} {' | '.join(out.decode().split(chr(10))[:2])}{err[:80]}", flush=True)
+    if sanitize and "tiny" in name:
+        for tool in ("memcheck", "racecheck", "synccheck"):
+            code, out, err, _ = output(["compute-sanitizer", "--tool", tool, "--error-exitcode", 3, gpu, "logits", "--ids",
+                                        ",".join(str(i) for i in range(1, 30)), "--chunk", 16])
+            last = [line for line in (out.decode(errors="replace") + err).splitlines() if "SUMMARY" in line or "rror" in line]
+            t.row(name, f"compute-sanitizer {tool}", code == 0, (last or ["?"])[-1][:100])
+
+
+def run(a):
+    plan = json.loads((OUT / "plan.json").read_text())
+    first = OUT / plan["models"][0]["name"] / "gpu/cli"
+    code, out, _, _ = output([first, "info"])
+    lines = out.decode().splitlines()
+    at = next((i for i, line in enumerate(lines) if line.startswith("gpu ")), len(lines))
+    print("\n".join(lines[at:]), flush=True)
+    if not any(line.startswith("  device ") and "not of this" not in line for line in lines[at:]):
+        print("tests/gpu/programs.py: SKIP: no GPU of the programs' kind here")
+        return 77
+    t = Table()
+    for model in plan["models"]:
+        one_model(t, model, plan["greedy"], a.sanitize)
+    print(f"{t.bad} rows differ")
+    return 1 if t.bad else 0
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    sub = parser.add_subparsers(dest="what", required=True)
+    p = sub.add_parser("prepare")
+    p.add_argument("--arch", default="sm_90")
+    p.add_argument("--host", default="x86-64-v3")
+    p = sub.add_parser("run")
+    p.add_argument("--sanitize", action="store_true")
+    a = parser.parse_args()
+    return {"prepare": prepare, "run": run}[a.what](a)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
