@@ -250,7 +250,8 @@ bool lg_command_emit(lg_context *c, int argc, char *const *argv, lb_err *err) {
         done) {
         return done;
     }
-    if (!emit(c, &a, &rq, false, &b, err)) {
+    if (!emit(c, &a, &rq, false, &b, err) ||
+        (b.plan != NULL && strcmp(a.compiler, "nvrtc") == 0 && !compile_kernels(c, &a, &b, err))) {
         return false;
     }
     lb_text_printf(c->out, "%s\n", b.out);

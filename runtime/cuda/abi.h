@@ -123,12 +123,11 @@ enum {
     RT_CU_FUNC_DYNAMIC_SHARED_BYTES = 8
 };
 
-/* CUlaunchAttributeID, CUctx_flags, CUstream_flags, CUstreamCaptureMode */
+/* CUlaunchAttributeID, CUstream_flags, CUstreamCaptureMode */
 enum {
     RT_CU_ATTR_COOPERATIVE = 2,
     RT_CU_ATTR_CLUSTER = 4,
     RT_CU_ATTR_PROGRAMMATIC_SERIALIZATION = 6,
-    RT_CU_CTX_SCHED_BLOCKING = 4,
     RT_CU_STREAM_NON_BLOCKING = 1,
     RT_CU_CAPTURE_THREAD_LOCAL = 1
 };

@@ -78,7 +78,7 @@ static bool free_stages(rt_cuda *c, lb_err *err) {
 static bool start(rt_cuda *c, const char *wanted, lb_err *err) {
     return rt_cuda_env(c->env, sizeof c->env, err) && rt_cuda_driver_open(&c->d, (int)c->model->gpu->driver_min, err) &&
            rt_cuda_choose(c, wanted, err) &&
-           RT_CU_CALL(&c->d, err, cuCtxCreate_v4, &c->context, NULL, RT_CU_CTX_SCHED_BLOCKING, c->device) &&
+           RT_CU_CALL(&c->d, err, cuCtxCreate_v4, &c->context, NULL, 0, c->device) &&
            RT_CU_CALL(&c->d, err, cuStreamCreate, &c->stream, RT_CU_STREAM_NON_BLOCKING) && check_sum(c, err) &&
            allocate(c, err) && rt_cuda_load_functions(c, err) && allocate_stages(c, err);
 }

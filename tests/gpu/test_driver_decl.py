@@ -23,6 +23,15 @@ def declarations_agree():
     assert ok, text
 
 
+def nvrtc_declarations_agree():
+    include = toolkit.include_dir()
+    if not (include / "nvrtc.h").exists():
+        raise tap.Skip("no nvrtc.h here")
+    p = subprocess.run(["cc", "-std=gnu11", "-fsyntax-only", f"-I{ROOT}/gen", f"-I{include}", ROOT / "tests/gpu/decl_nvrtc.c"],
+                       stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    assert p.returncode == 0, p.stderr
+
+
 BENDS = [
     ("driver.def", "cuMemAlloc_v2", "cuMemAlloc", "cuMemAlloc is not the versioned name"),
     ("driver.def", "cuMemFree_v2, (rt_cu_ptr at)", "cuMemFree_v2, (void *at)", "cuMemFree_v2 differs"),
@@ -46,4 +55,4 @@ def bent_declarations_are_found():
 
 
 if __name__ == "__main__":
-    tap.main([declarations_agree, bent_declarations_are_found])
+    tap.main([declarations_agree, nvrtc_declarations_agree, bent_declarations_are_found])

@@ -47,6 +47,27 @@ def every_call_of_a_request_may_fail():
     assert "errors name a launch" in p.stdout, p.stdout
 
 
+def a_lost_device_ends_the_program_with_70():
+    folder = gpu_program()
+    env = program.driver_env(toolkit.recorder(), program.settings("lost", fail_call=900, fail_code=700))
+    p = run([folder / "tiny-cli", "logits", "--ids", ",".join(map(str, IDS)), "--chunk", 2], env=env, check=False)
+    assert p.returncode == 70 and "T=2" in p.stderr and "CUDA_ERROR_ILLEGAL_ADDRESS" in p.stderr, (p.returncode, p.stderr)
+
+
+def other_machines_are_refused():
+    folder = gpu_program()
+    for what, code, changes in (("compute 9.0", 4, {"compute_major": 8}), ("none", 4, {"devices": 0}),
+                                ("2 devices would do", 4, {"devices": 2}), ("bytes on device 0", 5, {"reserve_bytes": (4 << 30) - 1000})):
+        env = program.driver_env(toolkit.recorder(), program.settings("other", **changes))
+        p = run([folder / "tiny-cli", "logits", "--ids", "1,2"], env=env, check=False)
+        ok = p.returncode == code and (what in p.stderr or "NO_DEVICE" in p.stderr)
+        assert ok, (what, p.returncode, p.stderr)
+    env = program.driver_env(toolkit.recorder(), program.settings("other", devices=2))
+    run([folder / "tiny-cli", "logits", "--ids", "1,2", "--device", "0000:02:00.0"], env=env)
+    p = run([folder / "tiny-cli", "info"], env=env)
+    assert "device 1  NVIDIA H200, compute 9.0" in p.stdout, p.stdout
+
+
 def emulated_bits_are_those_of_the_cpu_program():
     gpu = gpu_program()
     cpu = program.build("cpu", "native", *OPTIONS)[0]
@@ -56,6 +77,10 @@ def emulated_bits_are_those_of_the_cpu_program():
         env = program.driver_env(driver, program.settings("gpu"), LAGEN_SOFTGPU_ORDER=order)
         got = logits(gpu / "tiny-cli", env, "--chunk", chunk)
         assert got == want, f"chunk {chunk}, turns {order}: {sum(a != b for a, b in zip(got, want))} bytes differ"
+    program.build("gpu", "sm_90", *OPTIONS, "--weights", "link")
+    got = logits(gpu / "tiny-cli", program.driver_env(driver, program.settings("gpu")))
+    gpu_program()
+    assert got == want, "weights linked to the model file"
     p = run([program.request(gpu), "slots", gpu], env=program.driver_env(driver, program.settings("gpu")))
     assert "3 slots together and alone: the same bits" in p.stdout, p.stdout
     p = run([gpu / "tiny-cli", "selftest"], env=program.driver_env(driver, program.settings("gpu")))
@@ -153,7 +178,8 @@ def nvrtc_makes_the_same_twice():
     assert digests[0] == digests[1]
 
 
-TESTS = [every_launch_is_taken, every_call_of_a_request_may_fail, emulated_bits_are_those_of_the_cpu_program,
+TESTS = [every_launch_is_taken, every_call_of_a_request_may_fail,
+         a_lost_device_ends_the_program_with_70, other_machines_are_refused, emulated_bits_are_those_of_the_cpu_program,
          rows_on_y_end_at_65535_without_a_tile, bent_cubins_are_not_linked, other_cubins_are_found_by_verify,
          sources_can_be_emitted_without_nvcc, nvcc_makes_what_was_proved, nvrtc_makes_the_same_twice]
 
