@@ -15,7 +15,7 @@ typedef struct lg_context {
     const volatile sig_atomic_t *stop; /* set by Ctrl-C */
     lb_arena *arena;
     lb_text *out;
-    void (*note)(const char *text);    /* a line for a person, on stderr */
+    void (*note)(const char *text);    /* a line for a person, on stderr; NULL: none */
     void (*progress)(void *arg, const char *what, uint64_t done, uint64_t total);
 } lg_context;
 

@@ -134,6 +134,7 @@ static bool emit(lg_context *c, const build_args *a, const lg_request *rq, bool 
               cuda_compiler(c, a, r.hw, building, &cuda, &in_use, err) &&
               lg_process_first_line(cc, "--version", c->arena, &compiler, err);
     if (ok) {
+        lg_note_unused(c, &r);
         image_request image = {c, &r, *out};
         const lg_emit_options o = {
             c->root, *out,   *name,        r.file, linked,   linked ? NULL : make_image,

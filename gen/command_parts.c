@@ -1,6 +1,7 @@
 /* command_parts.c -- see command_parts.h. */
 #include "command_parts.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 lg_model_args lg_model_args_default(void) {
@@ -12,7 +13,8 @@ uint32_t lg_model_options(lg_model_args *a, lb_opt *options) {
         {"--model", "-m", LB_OPT_TEXT, (void *)&a->model, 0, 0, false, NULL, "FILE",
          "the GGUF file, or the first part of a split one"},
         {"--arch", NULL, LB_OPT_TEXT, (void *)&a->arch, 0, 0, false, NULL, "ROW",
-         "hardware row, see `lagen targets`; native (the default)\nresolves to the best row of this machine"},
+         "hardware row, see `lagen targets`; native (the default)\nresolves to the best row of "
+         "this machine"},
         {"--ctx", NULL, LB_OPT_UINT, &a->ctx, 1, 16777216, false, NULL, "TOKENS",
          "context per slot; default: what the model file says"},
         {"--slots", NULL, LB_OPT_UINT, &a->slots, 1, 1024, false, NULL, "N",
@@ -22,7 +24,8 @@ uint32_t lg_model_options(lg_model_args *a, lb_opt *options) {
         {"--kv", NULL, LB_OPT_TEXT, (void *)&a->kv, 0, 0, false, NULL, "TYPE",
          "type of cached keys and values: f16"},
         {"--pre", NULL, LB_OPT_TEXT, (void *)&a->pre, 0, 0, false, NULL, "NAME",
-         "how text is cut into words, where the model file does not\nsay it or says it wrongly; docs/tokenizers.md lists names"},
+         "how text is cut into words, where the model file does not\nsay it or says it wrongly; "
+         "docs/tokenizers.md lists names"},
     };
     memcpy(options, list, sizeof list);
     return LG_MODEL_OPTIONS;
@@ -55,4 +58,22 @@ bool lg_model_parse(lg_context *c, const lb_command *command, const lg_model_arg
                        .chunk = a->chunk,
                        .kv = a->kv};
     return true;
+}
+
+void lg_note_unused(lg_context *c, const lg_result *r) {
+    enum { NAMED = 5 };
+    const lg_graph *g = r->arch_graph;
+    lb_text t;
+    lb_text_init(&t, c->arena);
+    if (g == NULL || g->n_unused == 0) {
+        return;
+    }
+    lb_text_printf(&t, "warning: %" PRIu32 " tensor%s of the model file %s not used:", g->n_unused,
+                   g->n_unused == 1 ? "" : "s", g->n_unused == 1 ? "is" : "are");
+    for (uint32_t i = 0; i < g->n_unused && i < NAMED; i++) {
+        lb_text_add(&t, i == 0 ? " " : ", ");
+        lb_text_add_n(&t, g->unused[i]->name.data, g->unused[i]->name.n_bytes);
+    }
+    lb_text_add(&t, g->n_unused > NAMED ? ", ..." : "");
+    c->note(lb_text_done(&t, NULL) ? t.data : NULL);
 }

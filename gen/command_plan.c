@@ -61,6 +61,15 @@ static void plan_text(const lg_result *r, const char *model, lb_text *out) {
                    r->proof.n_facts, l->t_max);
 }
 
+static const lg_value *unused(lg_builder *b, const lg_graph *g) {
+    lg_value *list = lg_build_array(b);
+    for (uint32_t i = 0; i < g->n_unused; i++) {
+        lg_build_push(b, list,
+                      lg_build_bytes(b, g->unused[i]->name.data, g->unused[i]->name.n_bytes));
+    }
+    return list;
+}
+
 static bool plan_json(const lg_result *r, lb_arena *arena, lb_text *out, lb_err *err) {
     const lg_plan *p = r->plan;
     lg_builder b;
@@ -85,6 +94,7 @@ static bool plan_json(const lg_result *r, lb_arena *arena, lb_text *out, lb_err 
     lg_build_set_uint(&b, root, "launches", p->n_launches);
     lg_build_set_uint(&b, root, "kernels", p->n_kernels);
     lg_build_set_uint(&b, root, "facts", r->proof.n_facts);
+    lg_build_set(&b, root, "unused_tensors", unused(&b, r->arch_graph));
     return lg_build_done(&b, err) && lg_value_to_json(root, out, err);
 }
 
@@ -139,6 +149,7 @@ bool lg_command_plan(lg_context *c, int argc, char *const *argv, lb_err *err) {
     lg_result r;
     bool ok = lg_run(&rq, c->arena, &r, err);
     if (ok && dump == NULL) {
+        lg_note_unused(c, &r);
         ok = json ? plan_json(&r, c->arena, c->out, err) : (plan_text(&r, a.model, c->out), true);
     }
     lg_result_close(&r);

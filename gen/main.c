@@ -50,7 +50,9 @@ static void print_usage(FILE *to) {
 }
 
 static void note(const char *text) {
-    fprintf(stderr, "%s\n", text);
+    if (text != NULL) { /* NULL: its text found no memory; the command fails for that reason itself */
+        fprintf(stderr, "%s\n", text);
+    }
 }
 
 /* A bar that overwrites itself on a terminal; lines at each quarter otherwise. */

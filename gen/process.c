@@ -26,11 +26,18 @@ static bool start(const char *const *argv, int out, pid_t *pid, lb_err *err) {
     return true;
 }
 
-static int wait_for(pid_t pid) {
+/* The child's exit status, or -1 if a signal ended it. When `stop` is set the child is told to stop
+ * too: Ctrl-C on a terminal reaches it by itself, a signal to this process alone does not. */
+static int wait_for(pid_t pid, const volatile sig_atomic_t *stop) {
     int status = 0;
+    bool told = false;
     while (waitpid(pid, &status, 0) < 0) {
         if (errno != EINTR) {
             return -1;
+        }
+        if (stop != NULL && *stop != 0 && !told) {
+            kill(pid, SIGTERM);
+            told = true;
         }
     }
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
@@ -41,9 +48,12 @@ bool lg_process_run(const char *const *argv, const volatile sig_atomic_t *stop, 
     if (!start(argv, 2, &pid, err)) {
         return false;
     }
-    int status = wait_for(pid);
+    int status = wait_for(pid, stop);
     if (stop != NULL && *stop != 0) {
         return lb_err_set(err, LB_CANCELLED, "stopped");
+    }
+    if (status < 0) {
+        return lb_err_set(err, LB_IO, "'%s' was ended by a signal", argv[0]);
     }
     return status == 0 ||
            lb_err_set(err, LB_IO, "'%s' failed with status %d; its messages stand above", argv[0],
@@ -64,8 +74,8 @@ bool lg_process_output(const char *program, const char *arg, lb_arena *arena, co
     close(ends[1]);
     char text[4095];
     size_t n = 0;
-    for (ssize_t got = 1; ok && got > 0;) {
-        char rest[512];
+    for (ssize_t got = 1; ok && (got > 0 || (got < 0 && errno == EINTR));) {
+        char rest[512]; /* what finds no room is read too: the child must not wait for us */
         bool full = n == sizeof text;
         got = read(ends[0], full ? rest : text + n, full ? sizeof rest : sizeof text - n);
         n += full || got < 0 ? 0 : (size_t)got;
@@ -74,7 +84,7 @@ bool lg_process_output(const char *program, const char *arg, lb_arena *arena, co
     if (!ok) {
         return false;
     }
-    if (wait_for(pid) != 0) {
+    if (wait_for(pid, NULL) != 0) {
         return lb_err_set(err, LB_MISSING, "'%s %s' failed", program, arg);
     }
     *out = lb_strndup(arena, text, n, err);

@@ -7,9 +7,9 @@
 
 #include "base/arena.h"
 
-/* Runs argv[0] from PATH with our stdout sent to stderr, and waits. Fails with LB_IO if it cannot
- * be started or does not exit with 0, LB_CANCELLED if `*stop` was set meanwhile (the child has had
- * the signal too). */
+/* Runs argv[0] from PATH with our stdout sent to stderr, and waits. Fails with LB_MISSING if it
+ * cannot be started, LB_IO if it does not exit with 0, LB_CANCELLED if `*stop` was set meanwhile
+ * (the child is told to stop, and waited for). */
 bool lg_process_run(const char *const *argv, const volatile sig_atomic_t *stop, lb_err *err);
 
 /* What `program arg` prints, at most 4095 bytes of it; LB_MISSING if it cannot be run. */

@@ -71,6 +71,7 @@ bool lg_stamp_fresh(const char *path, const char *want, const char *image, uint6
     *fresh = lb_read_file(path, STAMP_BYTES_MAX, &a, &text, &n, NULL) &&
              n == len + LB_DIGEST_HEX_BYTES && memcmp(text, want, len) == 0 &&
              stat(image, &st) == 0 && (uint64_t)st.st_size == image_bytes;
+    *fresh = *fresh && strspn(text + len, "0123456789abcdef") == LB_DIGEST_HEX_BYTES - 1;
     if (*fresh) {
         memcpy(hex, text + len, LB_DIGEST_HEX_BYTES - 1);
         hex[LB_DIGEST_HEX_BYTES - 1] = '\0';
