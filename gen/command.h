@@ -8,8 +8,8 @@
 #include "base/err.h"
 #include "base/text.h"
 
-/* What every command is given. Commands write results to `out` (printed by main on success) and notes about long
- * work through `note`; they never print. */
+/* What every command is given. Commands write results to `out` (printed by main on success) and
+ * notes about long work through `note`; they never print. */
 typedef struct lg_context {
     const char *root;                  /* lagen's own folder: templates/, runtime/, models/ */
     const volatile sig_atomic_t *stop; /* set by Ctrl-C */

@@ -227,7 +227,8 @@ static bool same_params(const lg_kernel *a, const lg_kernel *b, lb_err *err) {
         same = strcmp(a->params[i].name, b->params[i].name) == 0 &&
                strcmp(a->params[i].ctype, b->params[i].ctype) == 0;
     }
-    return same || lb_err_set(err, LB_BAD_SHAPE, "kernels '%s' and '%s' take each other's place with other parameters",
+    return same || lb_err_set(err, LB_BAD_SHAPE,
+                              "kernels '%s' and '%s' take each other's place with other parameters",
                               a->name, b->name);
 }
 
@@ -241,7 +242,8 @@ static bool add_few(planner *p, const lg_gnode *n, uint32_t kernel) {
     if (strcmp(k.name, p->plan->kernels[kernel].name) == 0) {
         return true;
     }
-    return same_params(&p->plan->kernels[kernel], &k, p->err) && add_kernel(p, &k, &p->plan->kernels[kernel].few);
+    return same_params(&p->plan->kernels[kernel], &k, p->err) &&
+           add_kernel(p, &k, &p->plan->kernels[kernel].few);
 }
 
 /* The kernel of node n: that of an equal op before, or a new one from describe(). */

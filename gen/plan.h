@@ -80,7 +80,8 @@ typedef struct lg_kernel {
     uint64_t block, scratch_bytes;
     uint64_t ctas_per_sm; /* 0 on a CPU */
     uint64_t smem_bytes;  /* end of the carve list */
-    uint32_t few; /* GPU: index of the kernel that takes this one's place for at most LG_FEW_ROWS rows, or its own */
+    uint32_t few; /* GPU: index of the kernel that takes this one's place for at most LG_FEW_ROWS
+                     rows, or its own */
     const lg_expr *bytes, *flops;
 } lg_kernel;
 
@@ -137,8 +138,8 @@ enum { LG_CTX_MAX = 1 << 24, LG_SLOTS_MAX = 1024, LG_CHUNK_MAX = 1 << 17, LG_LOG
  * token_of_row, seq_of_row and pos_of_row as u32, each as long as this step's numbers say. */
 enum { LG_ALIGN_BYTES = 64, LG_STEP_HEAD_BYTES = 64 };
 
-/* Rows of its own kind (T or L) up to which a launch takes the kernel of role "decode". Both compute the same bits, so this
- * is a matter of speed alone. */
+/* Rows of its own kind (T or L) up to which a launch takes the kernel of role "decode". Both
+ * compute the same bits, so this is a matter of speed alone. */
 enum { LG_FEW_ROWS = 8 };
 
 /* Steps 7 and 8. Both build into `arena`; lg_plan_memory needs lg_plan_launches before it. */

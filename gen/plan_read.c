@@ -254,7 +254,8 @@ static bool read_kernels(reader *r, const lg_at *root) {
             return false;
         }
         if (!find_kernel(plan, few, plan->n_kernels, &plan->kernels[i].few)) {
-            return lg_at_fail(&at, "few", r->err, LB_MISSING, "'%.80s' is no kernel of this file", few);
+            return lg_at_fail(&at, "few", r->err, LB_MISSING, "'%.80s' is no kernel of this file",
+                              few);
         }
     }
     return plan->kernels != NULL;

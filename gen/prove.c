@@ -190,7 +190,8 @@ static bool kernel_fits(lg_prover *p) {
 static bool prove_with(lg_prover *p, uint32_t i, uint32_t kernel) {
     p->T = p->plan->limits.t_max;
     p->L = p->plan->limits.logit_rows_max;
-    if (!lg_prove_take(p, i, kernel) || (!proved_before(p) && (!every_T_and_L(p) || !remember(p)))) {
+    if (!lg_prove_take(p, i, kernel) ||
+        (!proved_before(p) && (!every_T_and_L(p) || !remember(p)))) {
         return false;
     }
     p->T = p->plan->limits.t_max;
@@ -199,8 +200,8 @@ static bool prove_with(lg_prover *p, uint32_t i, uint32_t kernel) {
            (!p->plan->hw->gpu || lg_prove_gpu(p));
 }
 
-/* The kernel for few rows must take the same parameters. It is proved for every T and L as well, so it does not matter which
- * of the two a step takes. */
+/* The kernel for few rows must take the same parameters. It is proved for every T and L as well, so
+ * it does not matter which of the two a step takes. */
 static bool prove_launch(lg_prover *p, uint32_t i) {
     uint32_t kernel = p->plan->launches[i].kernel;
     const lg_kernel *k = &p->plan->kernels[kernel];
@@ -212,11 +213,12 @@ static bool prove_launch(lg_prover *p, uint32_t i) {
     }
     const lg_kernel *few = &p->plan->kernels[k->few];
     for (uint32_t a = 0; a < k->n_params; a++) {
-        bool same = k->n_params == few->n_params && strcmp(k->params[a].name, few->params[a].name) == 0 &&
+        bool same = k->n_params == few->n_params &&
+                    strcmp(k->params[a].name, few->params[a].name) == 0 &&
                     strcmp(k->params[a].ctype, few->params[a].ctype) == 0;
         if (!same) {
-            return lg_prove_fail_text(p, "parameter of the kernel for few rows", few->name, "another",
-                                      k->params[a].name);
+            return lg_prove_fail_text(p, "parameter of the kernel for few rows", few->name,
+                                      "another", k->params[a].name);
         }
     }
     return prove_with(p, i, k->few);

@@ -41,8 +41,10 @@ bool lg_prove_param_bytes(const lg_kernel *k, uint64_t *out, lb_err *err) {
         size_t n = strlen(type);
         bool pointer = n > 0 && type[n - 1] == '*';
         if (!pointer && strcmp(type, "uint32_t") != 0) {
-            return lb_err_set(err, LB_PROOF, "kernel '%s': parameter '%s' is of type '%.40s'; pointers and uint32_t have a known size",
-                              k->name, k->params[i].name, type);
+            return lb_err_set(
+                err, LB_PROOF,
+                "kernel '%s': parameter '%s' is of type '%.40s'; pointers and uint32_t have a known size",
+                k->name, k->params[i].name, type);
         }
         uint64_t size = pointer ? 8 : 4;
         largest = size > largest ? size : largest;
