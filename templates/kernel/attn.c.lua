@@ -1,9 +1,15 @@
 local name = import("lib/name.lua")
 local descr = import("lib/descr.lua")
 
--- Query rows of one cta. A (row, head) is a pair below; at most this many run together, and their
--- scores and sums are the kernel's scratch.
-local function row_tile(op) return op.hd <= 128 and 16 or 8 end
+-- Heads and rows of one cta. A (row, head) is a pair below: pairs of one key head run together, so
+-- that they share what is read of its keys and values; their scores and sums are the scratch.
+local function tile_of(op)
+  local most = op.hd <= 128 and 16 or 8
+  local heads = exact_div(op.n_head, op.n_kv)
+  for n = math.min(heads, most), 1, -1 do
+    if heads % n == 0 then return { heads = n, rows = most // n, pairs = most // n * n } end
+  end
+end
 
 local function check(op)
   if op.n_head % op.n_kv ~= 0 then fail("attn: n_head must be a multiple of n_kv") end
@@ -26,41 +32,52 @@ end
 
 function module.describe(op)
   check(op)
-  local tile = row_tile(op)
+  local tile = tile_of(op)
   return {
     name = name.kernel("attn", { "f16" }, "f32", { op.n_head, op.n_kv, op.hd, name.f32(op.scale),
       op.window, op.cap, op.slots }),
-    axes = { descr.rows_axis("T", tile), descr.dim_axis("heads", op.n_head, "y"),
+    axes = { descr.rows_axis("T", tile.rows),
+             descr.dim_axis("heads", exact_div(op.n_head, tile.heads), "y"),
              { name = "splits", kind = "kv", bound = "ctx", tile = 256, on = "loop",
                fold = "none" } },
-    grid = { descr.row_ctas("T", tile), tostring(op.n_head), "1" }, block = 1,
+    grid = { descr.row_ctas("T", tile.rows), tostring(exact_div(op.n_head, tile.heads)), "1" },
+    block = 1,
     params = { descr.param("qkv", "const float *"), descr.param("k", "const uint16_t *"),
                descr.param("v", "const uint16_t *"), descr.param("y", "float *"),
                descr.step_param() },
     operands = operands(op),
-    covers = { { param = "y", rows = { axis = "rows", tile = tile, n = "T" },
-                 cols = { { axis = "heads", first = 0, tile = op.hd, begin = 0,
+    covers = { { param = "y", rows = { axis = "rows", tile = tile.rows, n = "T" },
+                 cols = { { axis = "heads", first = 0, tile = tile.heads * op.hd, begin = 0,
                             n = op.n_head * op.hd } } } },
-    scratch = tile * (1088 + op.hd * 20 + 64) + 1024, reduction = "splits256", tolerance = 1e-5,
+    scratch = tile.pairs * (1088 + op.hd * 20 + 64) + 1024,
+    reduction = "splits256", tolerance = 1e-5,
     bytes = "slots * ctx * " .. op.n_kv * op.hd * 4 .. " + T * " .. op.n_head * op.hd * 8,
     flops = "T * ctx * " .. op.n_head * op.hd * 4,
     includes = { op.hw.isa, "isa_math.h" }, features = { "f16", "f32" },
   }
 end
 
--- Register tiles of n pairs, at most `most`: 3 because groups of 3 query heads are common.
-local function pair_tiles(most)
+-- Register tiles of n pairs: a whole cta's, one row's, and what the rest is made of.
+local function pair_tiles(tile)
   local list = {}
-  for _, n in ipairs({ 16, 8, 4, 3, 2, 1 }) do
-    if n <= most then list[#list + 1] = n end
+  for n = tile.pairs, 1, -1 do
+    if n == tile.pairs or n == tile.heads or n == 8 or n == 4 or n <= 2 then list[#list + 1] = n end
   end
   return list
 end
 
+-- Vectors that n pairs take at a time with 16 accumulators; a power of 2, so that it divides a split.
+local function vectors_of(n)
+  if n <= 4 then return 4 end
+  return n <= 8 and 2 or 1
+end
+
 %%template
 % local d = module.describe(params)
-% local width, pairs = (n_head + 2 * n_kv) * hd, row_tile(params)
-% local does = "softmax(scale * q k) v in splits of 256 positions; a cta has one head of some rows"
+% local width, tile = (n_head + 2 * n_kv) * hd, tile_of(params)
+% local pairs = tile.pairs
+% local does = "softmax(scale * q k) v in splits of 256 positions; a cta has " .. tile.heads ..
+%   " heads of " .. tile.rows .. " rows"
 % local shapes = "qkv [n_rows][" .. width .. "];  y [n_rows][" .. n_head * hd .. "]"
 ${descr.c_head(d, "kernel/attn.c.lua", does, shapes)}
 #include <math.h>
@@ -142,10 +159,10 @@ ISA_FN void score_tile(pairs *s, uint32_t i, const uint16_t *keys, uint32_t at, 
  * still inside the split and is masked later. */
 static void scores(pairs *s, const uint16_t *keys, uint32_t first, uint32_t last) {
     uint32_t i = 0;
-% for _, n in ipairs(pair_tiles(pairs)) do
-% local n_vec = math.max(1, math.min(4, 16 // n))
+% for _, n in ipairs(pair_tiles(tile)) do
+% local n_vec = vectors_of(n)
     for (; ISA_ACCS >= ${n} && i + ${n} <= s->n; i += ${n}) {
-        const uint32_t step = ISA_N * (ISA_ACCS == 16 ? ${n_vec} : ${math.max(1, n_vec // 2)});
+        const uint32_t step = ISA_N * (ISA_ACCS == 16 ? ${n_vec} : ${(n_vec + 1) // 2});
         for (uint32_t at = first / step * step; at <= last; at += step) {
             score_tile(s, i, keys, at, ${n}, step / ISA_N);
         }
@@ -238,10 +255,10 @@ ISA_FN void value_tile(float *sums, const float *p, const uint16_t *values, uint
 static void value_rows(const pairs *s, float (*sums)[${hd}], uint32_t i, uint32_t n,
     const uint16_t *values, uint32_t from, uint32_t to) {
     const uint32_t end = i + n;
-% for _, n in ipairs(pair_tiles(pairs)) do
-% local n_vec = math.max(1, math.min(4, 16 // n))
+% for _, n in ipairs(pair_tiles(tile)) do
+% local n_vec = vectors_of(n)
     for (; ISA_ACCS >= ${n} && i + ${n} <= end; i += ${n}) {
-        const uint32_t wide = ISA_ACCS == 16 ? ${n_vec} : ${math.max(1, n_vec // 2)};
+        const uint32_t wide = ISA_ACCS == 16 ? ${n_vec} : ${(n_vec + 1) // 2};
         uint32_t dim = 0;
         for (; dim + wide * ISA_N <= ${hd}; dim += wide * ISA_N) {
             value_tile(sums[i] + dim, s->p[i], values + dim, from, to, ${n}, wide);
@@ -353,16 +370,16 @@ static void one_split(pairs *s, const uint16_t *keys, const uint16_t *values, ui
     }
 }
 
-/* Pairs of n_rows rows from `row` on (one sequence) and n_heads heads from `head` on. */
+/* Pairs of n_rows rows from `row` on (one sequence) and ${tile.heads} heads from `head` on. */
 static void attend(const ${d.name}_params *p,
-    uint32_t row, uint32_t n_rows, uint32_t head, uint32_t n_heads) {
+    uint32_t row, uint32_t n_rows, uint32_t head) {
     pairs s;
-    s.n = n_rows * n_heads;
+    s.n = n_rows * ${tile.heads};
     uint32_t lo = UINT32_MAX, hi = 0;
     for (uint32_t i = 0; i < s.n; i++) {
-        const uint32_t pos = p->step->pos_of_row[row + i / n_heads];
-        const float *q = p->qkv + (size_t)(row + i / n_heads) * ${width};
-        copy_row(s.q[i], q + (head + i % n_heads) * ${hd});
+        const uint32_t pos = p->step->pos_of_row[row + i / ${tile.heads}];
+        const float *q = p->qkv + (size_t)(row + i / ${tile.heads}) * ${width};
+        copy_row(s.q[i], q + (head + i % ${tile.heads}) * ${hd});
         s.begun[i] = false;
 % if window > 0 then
         s.lo[i] = pos >= ${window} ? pos - ${window - 1} : 0;
@@ -382,8 +399,8 @@ static void attend(const ${d.name}_params *p,
     }
 
     for (uint32_t i = 0; i < s.n; i++) {
-        float *y = p->y + (size_t)(row + i / n_heads) * ${n_head * hd};
-        y += (head + i % n_heads) * ${hd};
+        float *y = p->y + (size_t)(row + i / ${tile.heads}) * ${n_head * hd};
+        y += (head + i % ${tile.heads}) * ${hd};
         for (uint32_t dim = 0; dim < ${hd}; dim += ISA_N) {
             isa_store(y + dim, isa_div(isa_load(s.o[i] + dim), isa_set1(s.sum[i])));
         }
@@ -392,26 +409,17 @@ static void attend(const ${d.name}_params *p,
 
 ${descr.c_open(d)}
     const rt_step *step = p.step;
-    const uint32_t n_tiles = (step->n_rows + ${pairs - 1}) / ${pairs};
-    for (uint32_t cta = cta_begin; cta < cta_end;) {
-        const uint32_t head = cta / n_tiles, begin = cta % n_tiles * ${pairs};
-        const uint32_t end = least(begin + ${pairs}, step->n_rows);
-
-        /* With one row tile the next ctas are the next heads: those of one key head run along. */
-        uint32_t n_heads = 1;
-        while (n_tiles == 1 && cta + n_heads < cta_end &&
-               (head + n_heads) % ${n_head // n_kv} != 0 &&
-               (n_heads + 1) * (end - begin) <= ${pairs}) {
-            n_heads++;
-        }
-        cta += n_heads;
+    const uint32_t n_tiles = (step->n_rows + ${tile.rows - 1}) / ${tile.rows};
+    for (uint32_t cta = cta_begin; cta < cta_end; cta++) {
+        const uint32_t head = cta / n_tiles * ${tile.heads}, begin = cta % n_tiles * ${tile.rows};
+        const uint32_t end = least(begin + ${tile.rows}, step->n_rows);
 
         /* Rows of one sequence together. */
         for (uint32_t row = begin, next; row < end; row = next) {
             for (next = row + 1; next < end && step->seq_of_row[next] == step->seq_of_row[row];) {
                 next++;
             }
-            attend(&p, row, next - row, head, n_heads);
+            attend(&p, row, next - row, head);
         }
     }
 }

@@ -73,4 +73,5 @@ CASES = [
     rope_kv(9, 3, 64, 64, "norm"), rope_kv(2, 1, 32, 24, "neox"), rope_kv(2, 2, 48, 20, "norm"),
     attn(9, 3, 64), attn(4, 4, 16, window=100, cap=512, steps=WINDOW_STEPS),
     attn(8, 1, 128), attn(2, 1, 256, steps=ATTN_STEPS[1:8:2]),
+    attn(20, 1, 16, window=300, cap=512, steps=WINDOW_STEPS[1:4]),
 ]
