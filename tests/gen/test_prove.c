@@ -42,6 +42,10 @@ static harmless HARMLESS[] = {
     {"launch.kernel *", "the twin over logit rows", true, 0},
     {"value.rows =0", "rows of the step are those of the logits", true, 0},
     {"value.rows =1", "the same", true, 0},
+    {"kernel.axis.on z", "one row and one key head: attention's grid is one cta on any axis", true,
+     0},
+    {"kernel.cover.cols.axis NULL", "the same: that cta writes every column", true, 0},
+    {"kernel.cover.cols.tile max", "the same", true, 0},
 };
 
 typedef struct watch {
