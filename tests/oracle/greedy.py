@@ -23,6 +23,7 @@ TOKENS = 48
 CHUNKS = (1, 7, 64, 512)
 QUICK_PROMPTS = 3
 ROW_PROMPTS, ROW_TOKENS = 3, 32
+EMULATED_PROMPTS = 1  # under qemu a prompt takes minutes
 WRONG_BOX = 4  # exit status of a program on a machine that it was not made for
 
 
@@ -57,7 +58,7 @@ def check_chunks(t, cli, prompts, everything):
 def check_shorter(t, name, cli, prompts, runner=()):
     """The first prompts with fewer tokens, against what the program of this machine says."""
     native = program.build(program.SMOLLM2)
-    for number, entry in enumerate(prompts[:ROW_PROMPTS]):
+    for number, entry in enumerate(prompts[:EMULATED_PROMPTS if runner else ROW_PROMPTS]):
         want = answer(native, entry["prompt"], ROW_TOKENS)
         got = answer(cli, entry["prompt"], ROW_TOKENS, runner=runner)
         t.check(f"greedy text of prompt {number}, {name}", got == want,
@@ -86,7 +87,7 @@ def cpu_rows():
 def check_rows(t, prompts):
     for row in cpu_rows():
         name = f"row {row}"
-        runner = ("qemu-aarch64", "-L", "/usr/aarch64-linux-gnu") if row[0] == "a" else ()
+        runner = ("qemu-aarch64",) if row[0] == "a" else ()
         try:
             cli = program.build(program.SMOLLM2, arch=row)
             done = subprocess.run([*runner, cli, "info"], stdout=subprocess.DEVNULL,
