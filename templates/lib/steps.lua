@@ -1,17 +1,22 @@
 -- steps.lua -- groups a step's launches for emission: layers with the same kernels share one function.
 --
--- plan(launches) takes the generator's list (each: kernel, layer, label, args = { { param, ctype, arena,
--- offset, what } }) and returns { before, classes, layers, after }:
+-- plan(launches) takes the generator's list (each: kernel, layer, label, args = { { param, ctype,
+-- arena, offset, what } }) and returns { before, classes, layers, after }:
 --   before, after  launches outside the layers
---   classes        { letter, launches, fields } : fields are the arguments whose offset differs by layer
+--   classes        { letter, launches, fields }: fields are the arguments whose offset differs
 --   layers         per layer { class, offsets } in the order of the class's fields
 
 local M = {}
 
+-- Layers come in order, without a gap, and nothing outside them between two: the verifier has seen
+-- to it, and a launch that found no group here would be lost.
 local function by_layer(launches)
   local before, layers, after = {}, {}, {}
   for _, l in ipairs(launches) do
     if l.layer >= 0 then
+      if #after > 0 or l.layer > #layers or l.layer < #layers - 1 then
+        fail("launch '" .. l.label .. "' of layer " .. l.layer .. " is out of order")
+      end
       layers[l.layer + 1] = layers[l.layer + 1] or {}
       table.insert(layers[l.layer + 1], l)
     elseif #layers == 0 then
@@ -57,6 +62,13 @@ local function varying(members)
   return fields
 end
 
+-- a, b, ... z, a2, b2, ...
+local function letter(i)
+  local round = (i - 1) // 26
+  local at = (i - 1) % 26 + 1
+  return string.sub("abcdefghijklmnopqrstuvwxyz", at, at) .. (round > 0 and tostring(round + 1) or "")
+end
+
 function M.plan(launches)
   local before, layers, after = by_layer(launches)
   local order, members = {}, {}
@@ -70,7 +82,7 @@ function M.plan(launches)
   end
   local classes, class_of = {}, {}
   for i, s in ipairs(order) do
-    classes[i] = { letter = string.sub("abcdefghijklmnopqrstuvwxyz", i, i), launches = members[s][1], fields = varying(members[s]) }
+    classes[i] = { letter = letter(i), launches = members[s][1], fields = varying(members[s]) }
     class_of[s] = classes[i]
   end
   local rows = {}

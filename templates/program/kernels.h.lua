@@ -19,7 +19,8 @@ typedef struct ${k.name}_params {
     ${p.ctype} ${p.name};
 % end
 } ${k.name}_params;
-void ${k.name}(${k.name}_params p, uint32_t cta_begin, uint32_t cta_end);
+void ${k.name}(${k.name}_params p,
+    uint32_t cta_begin, uint32_t cta_end);
 % end
 
 #endif

@@ -1,0 +1,534 @@
+"""build/lagen as a user runs it: help, usage errors, planning, emitting, stopping, verifying.
+
+Takes build/lagen, or the path given as argument. Runs in seconds; needs no compiler but `cc --version`."""
+import ctypes
+import json
+import mmap
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "tests" / "oracle"), str(ROOT / "tests" / "gen"), str(ROOT / "tests" / "fuzz")]
+
+import tap
+from make_corpus import U32, key
+from test_hostile import tiny
+
+LAGEN = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ROOT / "build" / "lagen").resolve()
+SANITIZED = "san" in LAGEN.parts
+MODEL = ["--model", "--arch", "--ctx", "--slots", "--chunk", "--kv", "--pre", "--help"]
+EMIT = MODEL + ["--out", "--weights", "--jobs", "--compiler", "--host"]
+OPTIONS = {
+    "synth": ["--out", "--types", "--layers", "--seed", "--header-only", "--help"],
+    "inspect": ["--json", "--help"], "targets": ["--json", "--help"], "verify": ["--help"],
+    "plan": MODEL + ["--json", "--dump"], "emit": EMIT, "build": EMIT,
+}
+DUMPS = ("graph", "fuse", "launch", "memory", "prove")
+WORK = tempfile.TemporaryDirectory()
+FOLDER = pathlib.Path(WORK.name)
+
+
+def lagen(*arguments, cwd=FOLDER):
+    return subprocess.run([LAGEN, *map(str, arguments)], cwd=cwd, capture_output=True, text=True)
+
+
+def refused(status, says, *arguments, cwd=FOLDER):
+    """One line on stderr, nothing on stdout, this status."""
+    p = lagen(*arguments, cwd=cwd)
+    assert p.returncode == status, f"{arguments}: status {p.returncode}: {p.stderr}"
+    assert p.stdout == "" and p.stderr.count("\n") == 1 and p.stderr.startswith("lagen: "), p.stderr
+    assert says in p.stderr, f"{arguments}: {p.stderr}"
+    return p.stderr
+
+
+def synth(name, recipe="synth/llama-tiny", *options):
+    path = FOLDER / name
+    if not path.exists():
+        p = lagen("synth", recipe, "-o", path, *options)
+        assert p.returncode == 0, p.stderr
+    return path
+
+
+def emit(out, *options, model=None, cwd=FOLDER):
+    p = lagen("emit", "-m", model or synth("tiny.gguf"), "--arch", "x86-64-v3", "--ctx", 256, "-o", out,
+              *options, cwd=cwd)
+    assert p.returncode == 0, p.stderr
+    return p
+
+
+def files_of(folder):
+    return {str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
+
+
+def plan_of(data, *options):
+    path = FOLDER / "bent.gguf"
+    path.write_bytes(data)
+    return lagen("plan", "-m", path, "--arch", "x86-64-v3", *options)
+
+
+# ---- help and usage
+
+
+def help_names_every_option():
+    p = lagen("--help")
+    assert p.returncode == 0 and p.stderr == ""
+    for command, options in OPTIONS.items():
+        assert re.search(rf"^  {command} ", p.stdout, re.M), command
+        for flag in ("--help", "-h"):
+            h = lagen(command, flag)
+            assert h.returncode == 0 and h.stderr == "", command
+            assert h.stdout.startswith(f"usage: lagen {command} "), h.stdout
+            named = re.findall(r"(?:^|, )  ?(--[a-z-]+)", h.stdout, re.M) + re.findall(r", (--[a-z-]+)", h.stdout)
+            assert set(named) == set(options), f"{command}: {sorted(set(named) ^ set(options))}"
+            assert max(map(len, h.stdout.splitlines())) <= 100
+
+
+def usage_errors_are_2():
+    p = lagen()
+    assert p.returncode == 2 and p.stdout == "" and "commands:" in p.stderr
+    refused(2, "unknown command 'nosuch'", "nosuch")
+    refused(2, "unknown command '--version'", "--version")
+    for command in OPTIONS:
+        refused(2, "unknown option '--nosuch'", command, "--nosuch")
+    for command in ("plan", "emit", "build"):
+        refused(2, "needs --model", command)
+        refused(2, "--model needs a value", command, "--model")
+        for option, most in (("--ctx", 16777216), ("--slots", 1024), ("--chunk", 131072)):
+            for bad in ("0", str(most + 1), "-1", "5x", "", "1e3", "99999999999999999999"):
+                refused(2, option, command, "-m", "x", option, bad)
+    refused(2, "needs RECIPE", "synth", "-o", "x")
+    refused(2, "needs --out", "synth", "synth/llama-tiny")
+    refused(2, "needs FILE", "inspect")
+    refused(2, "needs DIR", "verify")
+    refused(2, "unexpected argument 'x'", "targets", "x")
+    refused(2, "--weights: 'melt' is neither pack nor link", "emit", "-m", "x", "--weights", "melt")
+    refused(2, "--dump: 'nosuch' is no step", "plan", "-m", "x", "--dump", "nosuch")
+
+
+def missing_things_are_1():
+    for command in ("plan", "emit", "build"):
+        refused(1, "nosuch.gguf: No such file", command, "-m", "nosuch.gguf")
+    refused(1, "nosuch.gguf: No such file", "inspect", "nosuch.gguf")
+    refused(1, "nosuch/manifest.json: No such file", "verify", "nosuch")
+    refused(1, "nosuch.lua", "synth", "synth/nosuch", "-o", "x.gguf")
+    refused(1, "no target 'nosuch'", "plan", "-m", synth("tiny.gguf"), "--arch", "nosuch")
+    refused(1, "--kv: 'q8_0' is not supported; f16 is", "plan", "-m", "x", "--kv", "q8_0")
+    refused(1, "not a regular file", "inspect", FOLDER)
+    assert not (FOLDER / "x.gguf").exists()
+
+
+def limits_name_what_would_do():
+    model = synth("tiny.gguf")
+    refused(1, "--ctx is 4097; the model file says context_length 4096, the largest that would do", "plan", "-m", model,
+            "--ctx", 4097)
+    refused(1, "--chunk is 129, more than --ctx 128", "plan", "-m", model, "--ctx", 128, "--chunk", 129)
+
+
+# ---- reading commands
+
+
+def json_is_json():
+    model = synth("tiny.gguf")
+    plan = json.loads(lagen("plan", "-m", model, "--arch", "x86-64-v3", "--slots", 2, "--json").stdout)
+    assert plan["schema"] == "lagen.plan/1" and plan["limits"]["slots"] == 2 and plan["unused_tensors"] == []
+    memory = dict(plan["memory"])
+    assert memory.pop("total") == sum(memory.values())
+    rows = json.loads(lagen("targets", "--json").stdout)
+    assert {"x86-64-v3", "sm_89"} <= {r["name"] for r in rows}
+    assert json.loads(lagen("inspect", model, "--json").stdout)["schema"] == "lagen.inspect/1"
+
+
+def plan_text_and_json_agree():
+    model = synth("tiny.gguf")
+    text = lagen("plan", "-m", model, "--arch", "x86-64-v3").stdout
+    memory = json.loads(lagen("plan", "-m", model, "--arch", "x86-64-v3", "--json").stdout)["memory"]
+    for name, n in memory.items():
+        assert re.search(rf"\b{n}\b", text), f"{name} {n} is not in the text"
+    assert max(map(len, text.splitlines())) <= 100
+
+
+def dumps_are_stable():
+    model = synth("tiny.gguf")
+    for step in DUMPS:
+        first = lagen("plan", "-m", model, "--arch", "x86-64-v3", "--dump", step)
+        again = lagen("plan", "-m", model, "--arch", "x86-64-v3", "--dump", step)
+        assert first.returncode == 0 and len(first.stdout) > 500 and first.stdout == again.stdout, step
+        assert str(FOLDER) not in first.stdout
+
+
+def every_cpu_row_plans():
+    model = synth("tiny.gguf")
+    for row in json.loads(lagen("targets", "--json").stdout):
+        if row["kind"] == "cpu":
+            p = lagen("plan", "-m", model, "--arch", row["name"])
+            assert p.returncode == 0 and f"for {row['name']}" in p.stdout, p.stderr
+
+
+def resident_pages(path, begin, end):
+    """Pages of a part of a file that are in memory now."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.mmap.restype = ctypes.c_void_p
+    libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
+    libc.mincore.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_char_p]
+    libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+    page = mmap.PAGESIZE
+    begin, n = begin // page * page, (end - begin) // page * page
+    fd = os.open(path, os.O_RDONLY)
+    at = libc.mmap(None, n, mmap.PROT_READ, mmap.MAP_SHARED, fd, begin)
+    os.close(fd)
+    assert at not in (None, ctypes.c_void_p(-1).value), os.strerror(ctypes.get_errno())
+    seen = ctypes.create_string_buffer(n // page)
+    assert libc.mincore(at, n, seen) == 0
+    libc.munmap(at, n)
+    return sum(seen.raw)
+
+
+def a_66_gib_model_is_planned_at_once():
+    path = synth("70b.gguf", "synth/llama-70b", "--header-only", "--layers", 76)
+    size = path.stat().st_size
+    assert size > 66 * 2**30 and path.stat().st_blocks * 512 < 2**23
+    fd = os.open(path, os.O_RDONLY)
+    os.fsync(fd)
+    os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+    os.close(fd)
+    best = 9.0
+    for _ in range(5):
+        begin = time.monotonic()
+        p = lagen("plan", "-m", path, "--arch", "x86-64-v3")
+        best = min(best, time.monotonic() - begin)
+        assert p.returncode == 0 and "66.43 GiB" in p.stdout, p.stderr
+    assert SANITIZED or best < 0.2, f"{best:.3f} s"
+    # rope_freqs.weight alone is read, with what the system reads ahead around it
+    pages = resident_pages(path, 2**24, size)
+    assert pages * mmap.PAGESIZE < size / 1000, f"{pages} pages of weights in memory"
+
+
+def header_only_plans_like_the_whole():
+    whole = synth("freqs.gguf", "synth/llama-freqs")
+    hole = synth("freqs-hole.gguf", "synth/llama-freqs", "--header-only")
+    plans = [lagen("plan", "-m", m, "--arch", "x86-64-v3", "--dump", "graph").stdout for m in (whole, hole)]
+    assert plans[0] == plans[1] and "freq:[" in plans[0]
+
+
+# ---- emitting
+
+
+def two_folders_are_byte_identical():
+    model = synth("tiny.gguf")
+    there = FOLDER / "elsewhere" / "deep"
+    there.mkdir(parents=True)
+    shutil.copy(model, there / "tiny.gguf")
+    emit(FOLDER / "one")
+    emit("two", model="tiny.gguf", cwd=there)
+    one, two = files_of(FOLDER / "one"), files_of(there / "two")
+    one.pop(".weights.stamp")
+    two.pop(".weights.stamp")
+    assert one.keys() == two.keys(), one.keys() ^ two.keys()
+    assert not [name for name in one if one[name] != two[name]]
+
+
+def a_second_emit_writes_nothing():
+    out = FOLDER / "again"
+    emit(out)
+    before = {p: p.stat().st_mtime_ns for p in out.rglob("*")}
+    p = emit(out)
+    assert ", 0 written" in p.stderr and "packing" not in p.stderr, p.stderr
+    assert before == {p: p.stat().st_mtime_ns for p in out.rglob("*")}
+
+
+def another_context_leaves_no_old_kernels():
+    out, fresh = FOLDER / "changed", FOLDER / "fresh"
+    emit(out, "--ctx", 4096)
+    emit(out)
+    emit(fresh)
+    assert files_of(out).keys() == files_of(fresh).keys()
+
+
+def emitted_text_is_clean():
+    out = FOLDER / "clean"
+    emit(out)
+    traces = [str(FOLDER), str(ROOT), "/tmp/", "/home/", "__DATE__", "__TIME__", "__FILE__,"]
+    for name, data in files_of(out).items():
+        if name == ".weights.stamp" or name.endswith(".bin"):
+            continue
+        text = data.decode()
+        found = [t for t in traces if t in text and not name.startswith("runtime/")]
+        found += re.findall(r"\b20[0-9]{2}-[0-9]{2}-[0-9]{2}\b", text)
+        assert not found, f"{name}: {found}"
+        assert str(FOLDER) not in text and text.endswith("\n"), name
+        assert "\t" not in text and not re.search(r" +$", text, re.M), f"{name}: tabs or blanks at a line's end"
+
+
+def emitted_lines_are_short():
+    """100 columns, but for the names of kernels, which cannot be cut, and the copied headers."""
+    out = FOLDER / "clean"
+    emit(out)
+    long = [f"{name}: {line}" for name, data in files_of(out).items()
+            if re.match(r"src/(plain/)?[^/]*\.[ch]$", name) for line in data.decode().splitlines()
+            if len(re.sub(r"\bk_\w+", "k", line)) > 100]
+    assert not long, f"{len(long)} lines, the first {long[0]}"
+
+
+def emitted_folder_has_its_digests():
+    out = FOLDER / "clean"
+    emit(out)
+    manifest = json.loads((out / "manifest.json").read_text())
+    listed = {f["path"] for f in manifest["emitted"]}
+    there = set(files_of(out)) - {"manifest.json", "weights.bin", ".weights.stamp"}
+    assert listed == there, listed ^ there
+
+
+def linked_weights_need_no_image():
+    out = FOLDER / "linked"
+    emit(out, "--weights", "link")
+    assert not (out / "weights.bin").exists()
+    p = lagen("verify", out)
+    assert p.returncode == 0 and "weights linked" in p.stdout, p.stderr
+
+
+def a_model_of_one_layer_and_odd_name():
+    model = synth("one layer.v1.gguf", "synth/llama-tiny", "--layers", 1)
+    p = lagen("emit", "-m", model, "--arch", "x86-64-v3", "--ctx", 256)
+    assert p.returncode == 0 and p.stdout == "out/one-layer.v1-x86-64-v3\n", p.stderr + p.stdout
+    step = (FOLDER / "out" / "one-layer.v1-x86-64-v3" / "src" / "step.c").read_text()
+    (FOLDER / "step.c").write_text(step)
+    source = FOLDER / "out" / "one-layer.v1-x86-64-v3"
+    c = subprocess.run(["cc", "-std=c11", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-Isrc", "-Isrc/lib", "-Iruntime",
+                        "src/step.c"], cwd=source, capture_output=True, text=True)
+    assert c.returncode == 0, c.stderr
+
+
+# ---- stopping
+
+
+def stop_when(arguments, sign, seen):
+    """Sends a signal as soon as seen() holds; the status and stderr."""
+    p = subprocess.Popen([LAGEN, *map(str, arguments)], cwd=FOLDER, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    end = time.monotonic() + 20
+    while p.poll() is None and not seen() and time.monotonic() < end:
+        time.sleep(0.0005)
+    p.send_signal(sign)
+    out, err = p.communicate()
+    return p.returncode, out, err
+
+
+def stopped(arguments, folder, allowed):
+    for sign in (signal.SIGINT, signal.SIGTERM):
+        status, out, err = stop_when(arguments, sign, lambda: any(".tmp" in p.name for p in folder.rglob("*")))
+        assert status == 1 and out == "", f"status {status}: {err}"
+        assert re.search(r"^lagen: stopped", err, re.M), err
+        left = {p.name for p in folder.rglob("*")} if folder.exists() else set()
+        assert left == allowed, left
+
+
+def stopping_synth_leaves_nothing():
+    folder = FOLDER / "synths"
+    folder.mkdir()
+    stopped(["synth", "synth/llama-576", "--types", "f32", "-o", folder / "m.gguf"], folder, set())
+
+
+def stopping_a_pack_leaves_nothing():
+    model = synth("large.gguf", "synth/llama-576", "--types", "f32")
+    folder = FOLDER / "packs"
+    folder.mkdir()
+    stopped(["emit", "-m", model, "--arch", "x86-64-v3", "-o", folder / "p"], folder, set())
+
+
+def a_failed_emit_keeps_the_old_program():
+    out = FOLDER / "kept"
+    emit(out)
+    before = files_of(out)
+    model = FOLDER / "kept.gguf"
+    model.write_bytes(tiny(number("llama.attention.head_count", 0)))
+    refused(1, "head_count", "emit", "-m", model, "--arch", "x86-64-v3", "-o", out)
+    assert files_of(out) == before
+
+
+def a_closed_pipe_is_no_crash():
+    p = subprocess.run(f"'{LAGEN}' targets --json | head -c 1", shell=True, capture_output=True)
+    assert p.returncode == 0 and p.stderr == b""
+    p = subprocess.run(f"'{LAGEN}' targets > /dev/full", shell=True, capture_output=True, text=True)
+    assert p.returncode == 1 and "standard output" in p.stderr
+
+
+# ---- verifying
+
+
+def verify_accepts_what_was_emitted():
+    out = FOLDER / "clean"
+    emit(out)
+    p = lagen("verify", out)
+    assert p.returncode == 0 and "proved again" in p.stdout and p.stderr == "", p.stderr
+
+
+def damaged(out, name, change):
+    path = out / name
+    data = path.read_bytes()
+    bent = change(data)
+    if bent is None:
+        path.unlink()
+    else:
+        path.write_bytes(bent)
+    p = lagen("verify", out)
+    path.write_bytes(data)
+    assert p.returncode == 3 and p.stdout == "", f"{name}: status {p.returncode} {p.stderr}"
+    assert p.stderr.count("\n") == 1 and name.split("/")[-1] in p.stderr, f"{name}: {p.stderr}"
+
+
+def flip(at):
+    return lambda data: data[:at] + bytes([data[at] ^ 1]) + data[at + 1:]
+
+
+def gone(data):
+    return None
+
+
+def verify_sees_every_damaged_file():
+    out = FOLDER / "clean"
+    emit(out)
+    names = sorted(set(files_of(out)) - {".weights.stamp"})
+    for name in names[:: 5 if SANITIZED else 1]:
+        size = (out / name).stat().st_size
+        damaged(out, name, flip(size // 2))
+    for name in ("manifest.json", "launches.json", "memory.json", "weights.bin", "src/step.c"):
+        size = (out / name).stat().st_size
+        for change in (flip(0), flip(size - 1), lambda d: d[:-1], lambda d: d + b"\n", lambda d: b"", gone):
+            if name == "manifest.json" and change is gone:
+                continue  # a folder without a manifest is no program: status 1
+            damaged(out, name, change)
+    manifest = (out / "manifest.json").read_bytes()
+    for at in range(3, len(manifest), max(1, len(manifest) // 40)):
+        damaged(out, "manifest.json", flip(at))
+
+
+def verify_proves_and_does_not_believe():
+    """A plan that is wrong in itself, with every digest right."""
+    out = FOLDER / "forged"
+    emit(out)
+    for name, old, new, says in (
+            ("launches.json", '"ceil_div(T, 16)"', '"ceil_div(T, 32)"', "positions"),
+            ("memory.json", '"offset": 64', '"offset": 32', "memory"),
+            ("launches.json", '"margin": [', '"margin": [1', "launches.json")):
+        text = (out / name).read_text()
+        forged = text.replace(old, new, 1)
+        if forged == text:
+            continue
+        (out / name).write_text(forged)
+        forge_manifest(out, name)
+        p = lagen("verify", out)
+        (out / name).write_text(text)
+        forge_manifest(out, name)
+        assert p.returncode != 0, f"{name}: {new} was believed"
+    assert lagen("verify", out).returncode == 0
+
+
+def forge_manifest(out, name):
+    """Gives the manifest the right digests for what is in the folder now."""
+    import hashlib
+    path = out / "manifest.json"
+    text = path.read_text()
+    data = (out / name).read_bytes()
+    entry = re.compile(r'("path": "' + re.escape(name) + r'",\s*"bytes": )\d+(,\s*"sha256": ")[0-9a-f]{64}')
+    text = entry.sub(lambda m: f"{m[1]}{len(data)}{m[2]}{hashlib.sha256(data).hexdigest()}", text)
+    bare = re.sub(r',\s*"manifest_sha256": "[0-9a-f]{64}"', "", text)
+    digest = hashlib.sha256(bare.encode()).hexdigest()
+    path.write_text(re.sub(r'("manifest_sha256": ")[0-9a-f]{64}', rf"\g<1>{digest}", text))
+
+
+# ---- what a model file may say (cases B)
+
+
+def number(name, v):
+    return {name: key(name, U32, v)}
+
+
+def wrong_models_are_refused():
+    """Beyond test_hostile.py, which has these through `emit`: the messages, and `plan`."""
+    heads = "llama.attention.head_count"
+    cases = [
+        ("no heads", tiny(number(heads, 0)), f"key '{heads}' is 0; lagen takes 1 to 65536"),
+        ("heads over kv", tiny(number(heads + "_kv", 3)), f"key '{heads}' is 4, not a multiple of head_count_kv 3"),
+        ("odd key_length", tiny(number("llama.attention.key_length", 15) | number("llama.rope.dimension_count", 14)), "is 64 x 64; its metadata asks for 64 x 60"),
+        ("another value_length", tiny(number("llama.attention.value_length", 8)), "value_length' is 8; lagen needs key_length, 16"),
+        ("experts", tiny(number("llama.expert_count", 8)), "mixtures of experts of architecture 'llama' are not supported"),
+        ("missing tensor", tiny(drop=["blk.1.ffn_up.weight"]),
+         "no tensor 'blk.1.ffn_up.weight', which architecture 'llama' requires"),
+        ("missing embedding", tiny(drop=["token_embd.weight"]), "no matrix 'token_embd.weight'"),
+        ("ffn_gate of another width", tiny(shapes={"blk.0.ffn_gate.weight": [64, 96]}),
+         "tensor 'blk.0.ffn_gate.weight' is 64 x 96; its metadata asks for 64 x 128"),
+        ("norm of another width", tiny(shapes={"output_norm.weight": [32]}),
+         "tensor 'output_norm.weight' is 32; its metadata asks for 64"),
+        ("f16 norm", tiny(types={"blk.1.attn_norm.weight": 1}), "'blk.1.attn_norm.weight' is f16; norm weights and biases must be f32"),
+        ("ctx 0", tiny(number("llama.context_length", 0)), "llama.context_length"),
+    ]
+    for name, data, says in cases:
+        p = plan_of(data)
+        assert p.returncode == 1 and p.stderr.count("\n") == 1 and p.stdout == "", f"{name}: {p.stderr}"
+        assert says in p.stderr, f"{name}: {p.stderr}"
+        assert "truncat" not in p.stderr and "corrupt" not in p.stderr, f"{name}: {p.stderr}"
+
+
+def unused_tensors_are_a_warning():
+    p = plan_of(tiny(), "--json")
+    assert p.returncode == 0 and p.stderr == "" and json.loads(p.stdout)["unused_tensors"] == [], p.stderr
+    model = FOLDER / "extra.gguf"
+    model.write_bytes(tiny_with_one_more())
+    p = lagen("plan", "-m", model, "--arch", "x86-64-v3", "--json")
+    assert p.returncode == 0 and p.stderr == "warning: 1 tensor of the model file is not used: v.blk.9.odd\n", p.stderr
+    assert json.loads(p.stdout)["unused_tensors"] == ["v.blk.9.odd"]
+    p = lagen("emit", "-m", model, "--arch", "x86-64-v3", "-o", FOLDER / "extra")
+    assert p.returncode == 0 and "not used: v.blk.9.odd" in p.stderr, p.stderr
+
+
+def tiny_with_one_more():
+    """The small model with a tensor that nobody knows."""
+    import test_hostile
+    from make_corpus import info
+    original = test_hostile.tensors
+
+    def more(*arguments):
+        entries, at = original(*arguments)
+        return entries + [info("v.blk.9.odd", [64], 0, at)], at + 256
+
+    test_hostile.tensors = more
+    try:
+        return tiny()
+    finally:
+        test_hostile.tensors = original
+
+
+def tied_and_untied_outputs():
+    tied = json.loads(plan_of(tiny(), "--json").stdout)
+    assert tied["architecture"] == "llama"
+    graph = plan_of(tiny(), "--dump", "fuse").stdout
+    assert re.search(r"matmul .*w0=token_embd.weight.*$", graph, re.M)
+
+
+def main():
+    t = tap.Tap()
+    if not LAGEN.exists():
+        t.skip("the command line", f"no {LAGEN.name} here")
+        return t.done()
+    for test in (help_names_every_option, usage_errors_are_2, missing_things_are_1, limits_name_what_would_do, json_is_json,
+                 plan_text_and_json_agree, dumps_are_stable, every_cpu_row_plans, a_66_gib_model_is_planned_at_once,
+                 header_only_plans_like_the_whole, two_folders_are_byte_identical, a_second_emit_writes_nothing,
+                 another_context_leaves_no_old_kernels, emitted_text_is_clean, emitted_lines_are_short,
+                 emitted_folder_has_its_digests, linked_weights_need_no_image, a_model_of_one_layer_and_odd_name,
+                 stopping_synth_leaves_nothing, stopping_a_pack_leaves_nothing, a_failed_emit_keeps_the_old_program,
+                 a_closed_pipe_is_no_crash, verify_accepts_what_was_emitted, verify_sees_every_damaged_file,
+                 verify_proves_and_does_not_believe, wrong_models_are_refused, unused_tensors_are_a_warning,
+                 tied_and_untied_outputs):
+        t.run(test)
+    WORK.cleanup()
+    return t.done()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
