@@ -77,7 +77,7 @@ static lg_value *with_replaced(lg_builder *b, const lg_value *map, const char *k
 
 /* The kernels once more over the plain-C instruction layer, under other names, and a step that
  * calls them: what `selftest` compares with on the machine itself. */
-static bool render_plain(lg_emitter *e, const lg_value *all, lb_err *err) {
+static bool render_plain(lg_emitter *e, const lg_value *all, const char *step, lb_err *err) {
     lg_builder b;
     lg_build_init(&b, e->arena);
     for (uint32_t i = 0; i < e->plan->n_kernels; i++) {
@@ -96,7 +96,7 @@ static bool render_plain(lg_emitter *e, const lg_value *all, lb_err *err) {
         }
     }
     return lg_emit_render(e, "program/plain_names.h.lua", all, "src/plain/names.h", err) &&
-           lg_emit_render(e, "program/plain_step.c.lua", all, "src/plain/step.c", err);
+           lg_emit_render(e, step, all, "src/plain/step.c", err);
 }
 
 static int by_name(const void *a, const void *b) {
@@ -239,11 +239,42 @@ static const lg_value *kernel_sources(lg_emitter *e, lg_builder *b) {
 static bool render_cpu(lg_emitter *e, const lg_value *all, lb_err *err) {
     return lg_emit_render(e, "program/kernels.h.lua", all, "src/kernels.h", err) &&
            lg_emit_render(e, "program/step.c.lua", all, "src/step.c", err) &&
-           render_kernels(e, err) && render_plain(e, all, err);
+           render_kernels(e, err) && render_plain(e, all, "program/plain_step.c.lua", err);
+}
+
+/* Weights, states, activations and logits lie where the other plan has them. */
+static bool same_places(const lg_plan *a, const lg_plan *b, lb_err *err) {
+    bool same = true;
+    for (uint32_t i = 0; i < a->graph->n_tensors; i++) {
+        same = same && a->weights[i].offset == b->weights[i].offset && a->weights[i].bytes == b->weights[i].bytes;
+    }
+    for (uint32_t i = 0; i < a->graph->n_values; i++) {
+        same = same && a->places[i].arena == b->places[i].arena && a->places[i].offset == b->places[i].offset;
+    }
+    return same || lb_err_set(err, LB_PROOF, "the plans for %s and %s give the same values different places", lg_hw_name(a->hw),
+                              lg_hw_name(b->hw));
+}
+
+/* The same step once more, planned and proved for the CPU beside the GPU, in plain C: what `selftest` compares with. */
+static bool render_twin(lg_emitter *e, lb_err *err) {
+    lg_plan *plan = NULL;
+    lg_proof proof;
+    const lg_value *all = NULL;
+    lg_emitter twin = *e;
+    bool ok = lg_plan_launches(e->plan->graph, e->o->host, &e->plan->limits, e->host, e->arena, &plan, err) &&
+              lg_plan_memory(plan, e->host, e->arena, err) && lg_prove(plan, e->arena, &proof, err) &&
+              same_places(e->plan, plan, err);
+    twin.plan = plan;
+    ok = ok && lg_emit_params(plan, e->o, "", e->arena, &all, err) &&
+         lg_emit_render(&twin, "program/kernels.h.lua", all, "src/plain/kernels.h", err) &&
+         lg_emit_render(&twin, "program/step.c.lua", all, "src/plain/host_step.h", err) &&
+         render_plain(&twin, all, "program/twin_step.c.lua", err);
+    e->n_files = twin.n_files;
+    return ok;
 }
 
 static bool render_gpu(lg_emitter *e, const lg_value *all, lb_err *err) {
-    return render_kernels(e, err) && lg_emit_gpu_files(e, all, err);
+    return render_kernels(e, err) && lg_emit_gpu_files(e, all, err) && render_twin(e, err);
 }
 
 /* All text that depends on the plan and the model's own words, and could be refused. */

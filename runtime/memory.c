@@ -163,6 +163,26 @@ void rt_memory_unmap(rt_memory *m) {
     *m = (rt_memory){0};
 }
 
+bool rt_memory_twin(const rt_model *model, const rt_memory *device, rt_memory *out, lb_err *err) {
+    rt_model host = *model;
+    rt_memory mem = {0};
+    host.device = NULL;
+    if (!rt_memory_map(&host, &mem, err)) {
+        return false;
+    }
+    uint64_t n = model->arena_bytes[RT_ARENA_WEIGHTS];
+    for (uint64_t at = 0; at < n; at += PIECE_BYTES) {
+        uint64_t len = n - at < PIECE_BYTES ? n - at : PIECE_BYTES;
+        if (!device->device->get(device, RT_ARENA_WEIGHTS, at, mem.arenas[RT_ARENA_WEIGHTS] + at,
+                                 len, err)) {
+            rt_memory_unmap(&mem);
+            return false;
+        }
+    }
+    *out = mem;
+    return true;
+}
+
 bool rt_memory_clear(const rt_model *model, const rt_memory *m, rt_arena_kind kind, lb_err *err) {
     if (m->device != NULL) {
         return m->device->clear(m, kind, err);

@@ -32,6 +32,10 @@ void rt_memory_unmap(rt_memory *m);
 /* Makes every page of all arenas present, on all threads. Fails with LB_RESOURCES. */
 bool rt_memory_touch(const rt_model *model, rt_memory *m, rt_pool *pool, lb_err *err);
 
+/* Host memory for step_plain of a GPU program: all arenas, the weights copied from the device. Fails
+ * with LB_RESOURCES like rt_memory_map. Release with rt_memory_unmap. */
+bool rt_memory_twin(const rt_model *model, const rt_memory *device, rt_memory *out, lb_err *err);
+
 /* Zeros in an arena, wherever it lies. */
 bool rt_memory_clear(const rt_model *model, const rt_memory *m, rt_arena_kind kind, lb_err *err);
 

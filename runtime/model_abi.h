@@ -134,7 +134,7 @@ typedef struct rt_model {
 
     /* The same step by the plain-C twins of all kernels, slow and equal to the bit: `selftest` runs
      * both on this machine and compares logits and caches. NULL if the program was emitted without
-     * them. */
+     * them. In a GPU program it runs on the CPU, over arenas of the host (rt_memory_twin). */
     bool (*step_plain)(uint8_t *const *arenas, const rt_step *step, rt_pool *pool, lb_err *err);
 
     const rt_device_ops *device; /* NULL: a CPU program */

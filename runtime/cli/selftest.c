@@ -28,7 +28,7 @@ static bool keep_logits(void *arg, uint32_t pos, const float *logits, lb_err *er
 /* Feeds the tokens to `slot` of an empty cache: n - single in chunks, the others one by one. */
 static bool trace_run(rt_cli *c, uint32_t slot, const uint32_t *tokens, uint32_t n,
                       uint32_t single, trace *out, lb_err *err) {
-    const rt_model *m = c->model;
+    const rt_model *m = c->engine->model;
     rt_seq *seq = &c->engine->seqs[slot];
     rt_feed_opts o = {.visit = keep_logits, .visit_arg = out};
     const rt_memory *mem = &c->engine->memory;
@@ -55,14 +55,26 @@ static bool same(const trace *a, const trace *b, uint32_t n, const char *what, l
     return true;
 }
 
-/* The same run by the plain step. */
+/* The same run by the plain step; that of a GPU program runs in host memory of its own. */
 static bool check_plain(rt_cli *c, uint32_t slot, const uint32_t *tokens, uint32_t n,
                         const trace *fast, trace *other, lb_err *err) {
+    rt_engine *e = c->engine;
     rt_model plain = *c->model;
+    rt_memory kept = e->memory;
+    rt_memory twin = {0};
     plain.step = plain.step_plain;
-    c->engine->model = &plain;
+    plain.device = NULL;
+    if (c->model->device != NULL) {
+        if (!rt_memory_twin(c->model, &kept, &twin, err)) {
+            return lb_err_prefix(err, "memory for the plain twins");
+        }
+        e->memory = twin;
+    }
+    e->model = &plain;
     bool ok = trace_run(c, slot, tokens, n, N_SINGLE, other, err);
-    c->engine->model = c->model;
+    e->model = c->model;
+    e->memory = kept;
+    rt_memory_unmap(&twin);
     return ok && same(fast, other, n, "kernels and their plain twins", err);
 }
 

@@ -11,8 +11,10 @@
 
 extern const rt_gpu lagen_gpu;
 
-/* One pass of the model; its launches alone, in order, for rt_cuda_step. */
+/* One pass of the model on the GPU; on the CPU, over arenas of the host, in plain C (src/plain/); the launches of the first alone,
+ * in order, for rt_cuda_step. */
 bool lagen_step(uint8_t *const *arenas, const rt_step *step, rt_pool *pool, lb_err *err);
+bool lagen_step_plain(uint8_t *const *arenas, const rt_step *step, rt_pool *pool, lb_err *err);
 bool lagen_launches(rt_cuda *c, const rt_step *step, lb_err *err);
 % for i, k in ipairs(kernels) do
 

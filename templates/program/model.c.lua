@@ -108,10 +108,9 @@ const rt_model lagen_model = {
                  .presence_penalty = ${hexfloat(sampling.presence_penalty)}, .top_k = ${sampling.top_k}, .repeat_last_n = ${sampling.repeat_last_n}},
     .info_json = INFO,
     .step = lagen_step,
+    .step_plain = lagen_step_plain,
 % if gpu then
     .device = &rt_cuda_ops,
     .gpu = &lagen_gpu,
-% else
-    .step_plain = lagen_step_plain,
 % end
 };

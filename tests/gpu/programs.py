@@ -165,7 +165,7 @@ def one_model(t, model, greedy, sanitize):
     cpu, gpu = folder / "cpu/cli", folder / "gpu/cli"
     join_weights(model)
     code, out, err, seconds = output([gpu, "selftest"])
-    t.row(name, "selftest", code == 0, f"{seconds:.1f} s" if code == 0 else err)
+    t.row(name, "selftest, plain twins on the CPU", code == 0, f"{seconds:.1f} s" if code == 0 else err)
     if code != 0:
         return
     compare_logits(t, name, cpu, gpu)

@@ -84,7 +84,9 @@ def emulated_bits_are_those_of_the_cpu_program():
     p = run([program.request(gpu), "slots", gpu], env=program.driver_env(driver, program.settings("gpu")))
     assert "3 slots together and alone: the same bits" in p.stdout, p.stdout
     p = run([gpu / "tiny-cli", "selftest"], env=program.driver_env(driver, program.settings("gpu")))
-    assert "same bits at once and token by token" in p.stdout, p.stdout
+    assert "same bits at once and token by token" in p.stdout and "same bits as their plain twins" in p.stdout, p.stdout
+    p = run([gpu / "tiny-cli", "selftest"], env=program.driver_env(toolkit.recorder(), program.settings("gpu")), check=False)
+    assert p.returncode == 1 and "kernels and their plain twins" in p.stderr, p.stderr  # it executes nothing
 
 
 def root_with_rows_on_y():
