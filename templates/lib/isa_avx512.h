@@ -262,8 +262,12 @@ ISA_FN uint32_t isa_itop(isa_i a) {
     return (uint32_t)_mm512_reduce_max_epi32(a);
 }
 
-ISA_FN int32_t isa_isum(isa_i a) {
-    return _mm512_reduce_add_epi32(a);
+/* Bytes made unsigned by + 128 are summed by eights. */
+ISA_FN int32_t isa_sum16(const int8_t *q) {
+    __m128i bytes = _mm_xor_si128(_mm_loadu_si128((const __m128i *)q), _mm_set1_epi8((char)-128));
+    __m128i sums = _mm_sad_epu8(bytes, _mm_setzero_si128());
+    sums = _mm_add_epi32(sums, _mm_shuffle_epi32(sums, 0x4e));
+    return _mm_cvtsi128_si32(sums) - 16 * 128;
 }
 
 ISA_FN void isa_unzip(isa_f a, isa_f b, isa_f *even, isa_f *odd) {

@@ -29,15 +29,11 @@ ISA_FN void isa_q8_group(const isa_f *x, int8_t *q, float *d, int16_t *s) {
     float amax = isa_soft_float(isa_itop(top));
     float inv = amax > 0x1p-100f ? 127.0f / amax : 0.0f;
     *d = amax / 127.0f;
-    for (int h = 0; h < 2; h++) {
-        isa_i sum = isa_iset1(0);
-        for (int i = h * 16 / ISA_N; i < (h + 1) * 16 / ISA_N; i++) {
-            isa_i v = isa_cvt_i(isa_mul(x[i], isa_set1(inv)));
-            isa_store_s8(q + i * ISA_N, v);
-            sum = isa_iadd(sum, v);
-        }
-        s[h] = (int16_t)isa_isum(sum);
+    for (int i = 0; i < 32 / ISA_N; i++) {
+        isa_store_s8(q + i * ISA_N, isa_cvt_i(isa_mul(x[i], isa_set1(inv))));
     }
+    s[0] = (int16_t)isa_sum16(q);
+    s[1] = (int16_t)isa_sum16(q + 16);
 }
 
 #endif

@@ -231,8 +231,8 @@ ISA_FN uint32_t isa_itop(isa_i a) {
     return (uint32_t)vmaxvq_s32(vreinterpretq_s32_u32(a));
 }
 
-ISA_FN int32_t isa_isum(isa_i a) {
-    return vaddvq_s32(vreinterpretq_s32_u32(a));
+ISA_FN int32_t isa_sum16(const int8_t *q) {
+    return vaddlvq_s8(vld1q_s8(q));
 }
 
 ISA_FN void isa_unzip(isa_f a, isa_f b, isa_f *even, isa_f *odd) {

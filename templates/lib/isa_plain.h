@@ -262,7 +262,7 @@ ISA_FN isa_i isa_s8_prep(isa_i w) {
     return w;
 }
 
-/* across lanes: halves added (lane l + lane l + s, s = N/2 .. 1); greatest lane; sum of integers */
+/* across lanes: halves added (lane l + lane l + s, s = N/2 .. 1); greatest lane; sum of 16 bytes */
 ISA_FN float isa_tree_sum(isa_f a) {
     for (int s = ISA_N / 2; s > 0; s /= 2) {
         for (int l = 0; l < s; l++) {
@@ -286,11 +286,12 @@ ISA_FN uint32_t isa_itop(isa_i a) { /* signed */
     return a.lane[0];
 }
 
-ISA_FN int32_t isa_isum(isa_i a) {
-    for (int l = 1; l < ISA_N; l++) {
-        a.lane[0] += a.lane[l];
+ISA_FN int32_t isa_sum16(const int8_t *q) {
+    int32_t sum = 0;
+    for (int i = 0; i < 16; i++) {
+        sum += q[i];
     }
-    return (int32_t)a.lane[0];
+    return sum;
 }
 
 /* a0 a1 .. b0 b1 ..  ->  even elements and odd elements, and back */

@@ -179,7 +179,9 @@ static void across(const float *a, const uint8_t *bytes, size_t n) {
             v[k] = isa_load(a + i + k * ISA_N);
             best = isa_max(best, v[k]);
             top = isa_imax(top, isa_as_i(v[k]));
-            sums[0] += isa_isum(isa_load_s8(bytes + i + k * ISA_N));
+        }
+        for (size_t k = 0; k < 256; k += 16) {
+            sums[0] = 3 * sums[0] + isa_sum16((const int8_t *)bytes + i + k);
         }
         sums[1] = (int32_t)isa_itop(top);
         float f[2] = {isa_lanes_sum(v), isa_top(best) + 0.0f};
