@@ -14,7 +14,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tests" / "kernel"), str(ROOT / "tests" / "oracle")]
 import test_kernels as cpu  # noqa: E402
 
-BUILD = cpu.BUILD
+from rows import BUILD  # noqa: E402
 WORK = BUILD / "tests" / "softgpu"
 DECODE_ROWS = 8  # most rows of the "decode" role
 # What kernels may see of a GPU row: the least of what any has.
