@@ -33,6 +33,7 @@ typedef struct rt_gpu {
     rt_gpu_limits limits;
     const rt_gpu_kernel *kernels;
     uint32_t n_kernels, n_launches;        /* of a step */
+    uint32_t few_rows;                     /* with more rows than these a step uses other kernels; at most 62 */
     uint64_t step_offset_bytes;            /* of the step's block in RT_ARENA_IO: cuda/step.h */
     uint64_t step_bytes;
 

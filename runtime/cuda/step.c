@@ -135,19 +135,30 @@ bool rt_cuda_step(uint8_t *const *arenas, const rt_step *s, lb_err *err) {
 
 /* ---- before the program is ready */
 
-/* A decode step over the first n slots, at position 0: token 0, which every vocabulary has. */
+enum { DUMMY_ROWS = 64 };
+
+/* Steps that need no request: token 0, which every vocabulary has, at positions that any request writes before it reads. */
 typedef struct dummy {
     rt_step step;
-    uint32_t zeros[RT_CUDA_GRAPHS];
-    uint32_t count[RT_CUDA_GRAPHS];
+    uint32_t zeros[DUMMY_ROWS];
+    uint32_t count[DUMMY_ROWS];
 } dummy;
 
-static void fill(dummy *t, uint32_t n) {
-    for (uint32_t i = 0; i < n; i++) {
+static void fill(dummy *t) {
+    for (uint32_t i = 0; i < DUMMY_ROWS; i++) {
         t->zeros[i] = 0;
         t->count[i] = i;
     }
+}
+
+/* One row at position 0 of each of the first n slots, all with logits. */
+static void make_decode(dummy *t, uint32_t n) {
     t->step = (rt_step){n, n, n, t->zeros, t->count, t->zeros, t->count, t->count};
+}
+
+/* n rows of slot 0, and as many logits as there is room for. */
+static void make_prefill(dummy *t, uint32_t n, uint32_t n_logits) {
+    t->step = (rt_step){n, 1, n < n_logits ? n : n_logits, t->zeros, t->zeros, t->count, t->zeros, t->count};
 }
 
 static bool capture(rt_cuda *c, const rt_step *s, rt_cu_graph_exec *out, lb_err *err) {
@@ -170,18 +181,33 @@ static bool capture(rt_cuda *c, const rt_step *s, rt_cu_graph_exec *out, lb_err 
     return ok;
 }
 
-bool rt_cuda_warm(rt_cuda *c, lb_err *err) {
+static uint32_t least(uint32_t a, uint32_t b) {
+    return a < b ? a : b;
+}
+
+/* Steps of one row and of more than few: every kernel that the program can ever launch has run once then. */
+static bool launch_all(rt_cuda *c, uint8_t *const *arenas, dummy *t, lb_err *err) {
     const rt_model *m = c->model;
-    uint32_t most = m->slots < RT_CUDA_GRAPHS ? m->slots : RT_CUDA_GRAPHS;
-    most = most < m->logit_rows_max ? most : m->logit_rows_max;
-    uint8_t *arenas[RT_N_PLACES] = {[RT_DEVICE] = (uint8_t *)c};
-    dummy t;
-    fill(&t, 1);
-    if (!rt_cuda_step(arenas, &t.step, err)) {
+    uint32_t more = least(least(m->gpu->few_rows + 1, DUMMY_ROWS), least(m->t_max, m->ctx));
+    make_decode(t, 1);
+    if (!rt_cuda_step(arenas, &t->step, err)) {
         return lb_err_prefix(err, "first launches");
     }
+    make_prefill(t, more, m->logit_rows_max);
+    return rt_cuda_step(arenas, &t->step, err) || lb_err_prefix(err, "first launches");
+}
+
+bool rt_cuda_warm(rt_cuda *c, lb_err *err) {
+    const rt_model *m = c->model;
+    uint32_t most = least(least(m->slots, RT_CUDA_GRAPHS), m->logit_rows_max);
+    uint8_t *arenas[RT_N_PLACES] = {[RT_DEVICE] = (uint8_t *)c};
+    dummy t;
+    fill(&t);
+    if (!launch_all(c, arenas, &t, err)) {
+        return false;
+    }
     for (uint32_t n = 1; n <= most; n++) {
-        fill(&t, n);
+        make_decode(&t, n);
         if (!capture(c, &t.step, &c->graphs[n - 1], err) || !rt_cuda_step(arenas, &t.step, err)) {
             return lb_err_prefix(err, "graph of decode, T=%u", n);
         }

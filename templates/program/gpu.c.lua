@@ -31,6 +31,7 @@ const rt_gpu lagen_gpu = {
     .kernels = KERNELS,
     .n_kernels = ${#kernels},
     .n_launches = ${#launches},
+    .few_rows = ${gpu.few_rows},
     .step_offset_bytes = ${gpu.step_offset}U,
     .step_bytes = ${gpu.step_bytes}U,
     .launches = lagen_launches,

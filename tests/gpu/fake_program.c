@@ -131,7 +131,7 @@ void fake_program_init(fake_program *p, const char *settings) {
     }
     p->gpu = (rt_gpu){.compute_major = 9, .driver_min = 13000,
                       .limits = {{2147483647, 65535, 65535}, 1024, 32, 2048, 32, 232448, 233472, 65536, 65536},
-                      .kernels = p->kernels, .n_kernels = FAKE_KERNELS, .n_launches = 3, .step_offset_bytes = logits,
+                      .kernels = p->kernels, .n_kernels = FAKE_KERNELS, .n_launches = 3, .few_rows = 8, .step_offset_bytes = logits,
                       .step_bytes = 64 + 4 * words, .launches = launches};
     p->file = (rt_file){"weights.bin", FAKE_WEIGHT_BYTES, p->digest};
     p->model = (rt_model){.abi_version = RT_ABI_VERSION, .name = "fake", .arch_row = "sm_90", .n_vocab = FAKE_VOCAB,

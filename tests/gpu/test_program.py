@@ -40,6 +40,15 @@ def every_launch_is_taken():
     assert p.stdout.splitlines() == want, p.stdout
 
 
+def every_kernel_has_run_before_the_first_request():
+    folder = gpu_program()
+    log = WORK / "start.log"
+    env = program.driver_env(toolkit.recorder(), program.settings("start", log=log))
+    run([program.request(folder), "edges", folder], env=env)
+    seen = {line.split()[1] for line in log.read_text().splitlines() if line.startswith("launch ")}
+    assert seen == {k["name"] for k in kernels_of(folder)["kernels"]}
+
+
 def every_call_of_a_request_may_fail():
     folder = gpu_program()
     env = program.driver_env(toolkit.recorder(), program.settings("gpu"))
@@ -180,7 +189,7 @@ def nvrtc_makes_the_same_twice():
     assert digests[0] == digests[1]
 
 
-TESTS = [every_launch_is_taken, every_call_of_a_request_may_fail,
+TESTS = [every_launch_is_taken, every_kernel_has_run_before_the_first_request, every_call_of_a_request_may_fail,
          a_lost_device_ends_the_program_with_70, other_machines_are_refused, emulated_bits_are_those_of_the_cpu_program,
          rows_on_y_end_at_65535_without_a_tile, bent_cubins_are_not_linked, other_cubins_are_found_by_verify,
          sources_can_be_emitted_without_nvcc, nvcc_makes_what_was_proved, nvrtc_makes_the_same_twice]
