@@ -14,6 +14,7 @@
 #include "cubin_check.h"
 #include "manifest.h"
 #include "plan_json.h"
+#include "replay.h"
 #include "value_text.h"
 
 enum { JSON_BYTES_MAX = 256 << 20 };
@@ -192,7 +193,28 @@ static bool same_texts(lg_context *c, const lg_plan *plan, const lg_proof *proof
            lb_err_set(err, LB_DAMAGED, "memory.json: its numbers are not those of its own plan");
 }
 
-static bool verify(lg_context *c, const char *dir, lb_err *err) {
+/* Every launch on the recorder. */
+static bool replay(lg_context *c, const char *dir, const lg_plan *plan, lb_err *err) {
+    uint64_t n = 0;
+    const char *tool = lb_format(c->arena, err, "%s/build/lagen-replay", c->root);
+    const char *cubins = lb_format(c->arena, err, "%s/cubins.json", dir);
+    if (tool == NULL || cubins == NULL) {
+        return false;
+    }
+    if (!plan->hw->gpu) {
+        return lb_err_set(err, LB_USAGE, "--replay is for GPU programs; %s is a CPU", lg_hw_name(plan->hw));
+    }
+    if (access(cubins, F_OK) != 0 || access(tool, X_OK) != 0) {
+        return lb_err_set(err, LB_MISSING, "--replay needs %s", access(tool, X_OK) != 0 ? tool : "a program that lagen has built");
+    }
+    if (!lg_replay(plan, dir, tool, c->stop, c->arena, &n, err)) {
+        return false;
+    }
+    lb_text_printf(c->out, "replayed %" PRIu64 " different launches on the recorder of a %s: all taken\n\n", n, lg_hw_name(plan->hw));
+    return true;
+}
+
+static bool verify(lg_context *c, const char *dir, bool replayed, lb_err *err) {
     const lg_value *manifest = NULL;
     json_file launches;
     json_file memory;
@@ -216,6 +238,9 @@ static bool verify(lg_context *c, const char *dir, lb_err *err) {
                    "%s: proved again, %" PRIu32 " facts for every T from 1 to %" PRIu64
                    "; %zu files have their digests; %s%s\n\n",
                    dir, proof.n_facts, plan->limits.t_max, n_files, image, cubins);
+    if (replayed && !replay(c, dir, plan, err)) {
+        return false;
+    }
     certificate(plan, &proof, c->out);
     return true;
 }
@@ -223,6 +248,10 @@ static bool verify(lg_context *c, const char *dir, lb_err *err) {
 bool lg_command_verify(lg_context *c, int argc, char *const *argv, lb_err *err) {
     const char *dir = NULL;
     bool help = false;
+    bool replayed = false;
+    const lb_opt options[] = {{"--replay", NULL, LB_OPT_FLAG, &replayed, 0, 0, false, NULL, NULL,
+                               "make every launch of a GPU program on the recorder, a\n"
+                               "driver that checks and executes nothing"}};
     const lb_positional pos[] = {{"DIR", &dir, true, "folder of an emitted program"}};
     const lb_command command = {
         "lagen verify",
@@ -230,8 +259,8 @@ bool lg_command_verify(lg_context *c, int argc, char *const *argv, lb_err *err) 
         "Reads launches.json, memory.json and manifest.json of DIR, proves every launch again from "
         "them,\n"
         "and compares every file's digest. Exit status 3: a file is damaged.",
-        NULL,
-        0,
+        options,
+        1,
         pos,
         1};
     if (!lb_options_parse(&command, argc, argv, &help, err)) {
@@ -241,5 +270,5 @@ bool lg_command_verify(lg_context *c, int argc, char *const *argv, lb_err *err) 
         lb_options_help(&command, c->out);
         return true;
     }
-    return verify(c, dir, err);
+    return verify(c, dir, replayed, err);
 }
