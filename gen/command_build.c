@@ -169,17 +169,17 @@ static bool parse(lg_context *c, const char *name, const char *summary, build_ar
                             0,           0,
                             false,       NULL,
                             "DIR",       "folder of the program; default out/<model>-<row>"};
-    options[n++] = (lb_opt){
-        "--weights",
-        NULL,
-        LB_OPT_TEXT,
-        (void *)&a->weights,
-        0,
-        0,
-        false,
-        NULL,
-        "HOW",
-        "pack (default): a weight image beside the program;\nlink: the program reads the model file itself"};
+    options[n++] = (lb_opt){"--weights",
+                            NULL,
+                            LB_OPT_TEXT,
+                            (void *)&a->weights,
+                            0,
+                            0,
+                            false,
+                            NULL,
+                            "HOW",
+                            "pack (default): a weight image beside the program;\nlink: "
+                            "the program reads the model file itself"};
     options[n++] = (lb_opt){"--jobs", "-j",  LB_OPT_UINT, &a->jobs, 1,
                             1024,     false, NULL,        "N",      "compilers at once; default 2"};
     options[n++] =
@@ -193,17 +193,17 @@ static bool parse(lg_context *c, const char *name, const char *summary, build_ar
                  NULL,
                  "NAME",
                  "of GPU kernels: nvcc (default), run by ninja, or\nnvrtc, called by lagen itself"};
-    options[n++] = (lb_opt){
-        "--host",
-        NULL,
-        LB_OPT_TEXT,
-        (void *)&a->host,
-        0,
-        0,
-        false,
-        NULL,
-        "ROW",
-        "CPU row of a GPU program's host side; default: the\none that `lagen targets` shows for the GPU"};
+    options[n++] = (lb_opt){"--host",
+                            NULL,
+                            LB_OPT_TEXT,
+                            (void *)&a->host,
+                            0,
+                            0,
+                            false,
+                            NULL,
+                            "ROW",
+                            "CPU row of a GPU program's host side; default: the\none "
+                            "that `lagen targets` shows for the GPU"};
     const lb_command command = {name, summary, NULL, options, n, NULL, 0};
     if (!lg_model_parse(c, &command, &a->model, argc, argv, rq, done, err)) {
         return false;

@@ -202,15 +202,19 @@ static bool replay(lg_context *c, const char *dir, const lg_plan *plan, lb_err *
         return false;
     }
     if (!plan->hw->gpu) {
-        return lb_err_set(err, LB_USAGE, "--replay is for GPU programs; %s is a CPU", lg_hw_name(plan->hw));
+        return lb_err_set(err, LB_USAGE, "--replay is for GPU programs; %s is a CPU",
+                          lg_hw_name(plan->hw));
     }
     if (access(cubins, F_OK) != 0 || access(tool, X_OK) != 0) {
-        return lb_err_set(err, LB_MISSING, "--replay needs %s", access(tool, X_OK) != 0 ? tool : "a program that lagen has built");
+        return lb_err_set(err, LB_MISSING, "--replay needs %s",
+                          access(tool, X_OK) != 0 ? tool : "a program that lagen has built");
     }
     if (!lg_replay(plan, dir, tool, c->stop, c->arena, &n, err)) {
         return false;
     }
-    lb_text_printf(c->out, "replayed %" PRIu64 " different launches on the recorder of a %s: all taken\n\n", n, lg_hw_name(plan->hw));
+    lb_text_printf(c->out,
+                   "replayed %" PRIu64 " different launches on the recorder of a %s: all taken\n\n",
+                   n, lg_hw_name(plan->hw));
     return true;
 }
 

@@ -9,27 +9,37 @@
 #include "prove.h"
 #include "value_text.h"
 
-static bool at_most(const char *kernel, const char *what, uint64_t value, uint64_t limit, lb_err *err) {
-    return value <= limit || lb_err_set(err, LB_PROOF, "kernel '%s', compiled: %s is %" PRIu64 ", the limit is %" PRIu64, kernel,
-                                        what, value, limit);
+static bool at_most(const char *kernel, const char *what, uint64_t value, uint64_t limit,
+                    lb_err *err) {
+    return value <= limit ||
+           lb_err_set(err, LB_PROOF,
+                      "kernel '%s', compiled: %s is %" PRIu64 ", the limit is %" PRIu64, kernel,
+                      what, value, limit);
 }
 
-static bool equal(const char *kernel, const char *what, uint64_t value, uint64_t want, lb_err *err) {
-    return value == want || lb_err_set(err, LB_PROOF, "kernel '%s', compiled: %s is %" PRIu64 ", proved was %" PRIu64, kernel, what,
-                                       value, want);
+static bool equal(const char *kernel, const char *what, uint64_t value, uint64_t want,
+                  lb_err *err) {
+    return value == want ||
+           lb_err_set(err, LB_PROOF,
+                      "kernel '%s', compiled: %s is %" PRIu64 ", proved was %" PRIu64, kernel, what,
+                      value, want);
 }
 
-static bool check(const lg_plan *plan, const lg_kernel *k, const lb_cubin *c, const lb_cubin_kernel *f, uint64_t cap, lb_err *err) {
+static bool check(const lg_plan *plan, const lg_kernel *k, const lb_cubin *c,
+                  const lb_cubin_kernel *f, uint64_t cap, lb_err *err) {
     uint64_t params = 0;
-    return equal(k->name, "architecture", c->arch, plan->hw->compute_major * 10 + plan->hw->compute_minor, err) &&
+    return equal(k->name, "architecture", c->arch,
+                 plan->hw->compute_major * 10 + plan->hw->compute_minor, err) &&
            at_most(k->name, "registers of a thread", f->regs, cap, err) &&
            at_most(k->name, "local memory of a thread in bytes", f->local_bytes, 0, err) &&
            at_most(k->name, "static shared memory in bytes", f->static_smem_bytes, 0, err) &&
-           lg_prove_param_bytes(k, &params, err) && equal(k->name, "parameter bytes", f->param_bytes, params, err) &&
+           lg_prove_param_bytes(k, &params, err) &&
+           equal(k->name, "parameter bytes", f->param_bytes, params, err) &&
            equal(k->name, "threads of its launch bounds", f->max_threads, k->block, err);
 }
 
-static const lg_value *entry(lg_builder *b, const char *name, const lb_map *map, const lb_cubin_kernel *f, uint64_t cap, lb_err *err) {
+static const lg_value *entry(lg_builder *b, const char *name, const lb_map *map,
+                             const lb_cubin_kernel *f, uint64_t cap, lb_err *err) {
     uint8_t digest[LB_DIGEST_BYTES];
     char hex[LB_DIGEST_HEX_BYTES];
     if (!lb_sha256(map->data, map->n_bytes, digest, err)) {
@@ -49,8 +59,8 @@ static const lg_value *entry(lg_builder *b, const char *name, const lb_map *map,
     return v;
 }
 
-static bool check_one(const lg_plan *plan, const lg_kernel *k, const char *dir, lb_arena *arena, lg_builder *b, lg_value *list,
-                      lb_err *err) {
+static bool check_one(const lg_plan *plan, const lg_kernel *k, const char *dir, lb_arena *arena,
+                      lg_builder *b, lg_value *list, lb_err *err) {
     lb_map map = {0};
     lb_cubin c;
     lb_cubin_kernel f;
@@ -59,9 +69,11 @@ static bool check_one(const lg_plan *plan, const lg_kernel *k, const char *dir, 
     if (path == NULL || !lb_map_file(path, &map, err)) {
         return false;
     }
-    bool ok = (lb_cubin_open(map.data, map.n_bytes, &c, err) && lb_cubin_find(&c, k->name, &f, err)) ||
-              lb_err_prefix(err, "%s", path);
-    const lg_value *v = ok && check(plan, k, &c, &f, cap, err) ? entry(b, k->name, &map, &f, cap, err) : NULL;
+    bool ok =
+        (lb_cubin_open(map.data, map.n_bytes, &c, err) && lb_cubin_find(&c, k->name, &f, err)) ||
+        lb_err_prefix(err, "%s", path);
+    const lg_value *v =
+        ok && check(plan, k, &c, &f, cap, err) ? entry(b, k->name, &map, &f, cap, err) : NULL;
     if (v != NULL) {
         lg_build_push(b, list, v);
     }
@@ -69,7 +81,8 @@ static bool check_one(const lg_plan *plan, const lg_kernel *k, const char *dir, 
     return v != NULL;
 }
 
-bool lg_cubins_check(const lg_plan *plan, const char *dir, lb_arena *arena, lb_text *json, lb_err *err) {
+bool lg_cubins_check(const lg_plan *plan, const char *dir, lb_arena *arena, lb_text *json,
+                     lb_err *err) {
     lg_builder b;
     lg_build_init(&b, arena);
     lg_value *root = lg_build_map(&b);

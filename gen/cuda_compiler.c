@@ -10,7 +10,8 @@ enum { LEAST_MAJOR = 13 };
 
 static bool new_enough(const char *which, int major, int minor, lb_err *err) {
     return major >= LEAST_MAJOR ||
-           lb_err_set(err, LB_UNSUPPORTED, "%s is of CUDA %d.%d; lagen needs CUDA %d or newer", which, major, minor, LEAST_MAJOR);
+           lb_err_set(err, LB_UNSUPPORTED, "%s is of CUDA %d.%d; lagen needs CUDA %d or newer",
+                      which, major, minor, LEAST_MAJOR);
 }
 
 /* From the text of `nvcc --version`: "..., release 13.0, V13.0.88" and "Build cuda_13.0...". */
@@ -26,7 +27,8 @@ static bool read_nvcc(const char *text, lb_arena *arena, lg_cuda_compiler *out, 
     int n_version = (int)strcspn(version + 3, " \n");
     int n_build = build == NULL ? 0 : (int)strcspn(build + 6, "\n");
     out->version = (uint32_t)(major * 1000 + minor * 10);
-    out->identity = lb_format(arena, err, "nvcc %.*s (%.*s)", n_version, version + 3, n_build, build == NULL ? "" : build + 6);
+    out->identity = lb_format(arena, err, "nvcc %.*s (%.*s)", n_version, version + 3, n_build,
+                              build == NULL ? "" : build + 6);
     return out->identity != NULL && new_enough("nvcc", major, minor, err);
 }
 

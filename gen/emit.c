@@ -246,24 +246,29 @@ static bool render_cpu(lg_emitter *e, const lg_value *all, lb_err *err) {
 static bool same_places(const lg_plan *a, const lg_plan *b, lb_err *err) {
     bool same = true;
     for (uint32_t i = 0; i < a->graph->n_tensors; i++) {
-        same = same && a->weights[i].offset == b->weights[i].offset && a->weights[i].bytes == b->weights[i].bytes;
+        same = same && a->weights[i].offset == b->weights[i].offset &&
+               a->weights[i].bytes == b->weights[i].bytes;
     }
     for (uint32_t i = 0; i < a->graph->n_values; i++) {
-        same = same && a->places[i].arena == b->places[i].arena && a->places[i].offset == b->places[i].offset;
+        same = same && a->places[i].arena == b->places[i].arena &&
+               a->places[i].offset == b->places[i].offset;
     }
-    return same || lb_err_set(err, LB_PROOF, "the plans for %s and %s give the same values different places", lg_hw_name(a->hw),
-                              lg_hw_name(b->hw));
+    return same || lb_err_set(err, LB_PROOF,
+                              "the plans for %s and %s give the same values different places",
+                              lg_hw_name(a->hw), lg_hw_name(b->hw));
 }
 
-/* The same step once more, planned and proved for the CPU beside the GPU, in plain C: what `selftest` compares with. */
+/* The same step once more, planned and proved for the CPU beside the GPU, in plain C: what
+ * `selftest` compares with. */
 static bool render_twin(lg_emitter *e, lb_err *err) {
     lg_plan *plan = NULL;
     lg_proof proof;
     const lg_value *all = NULL;
     lg_emitter twin = *e;
-    bool ok = lg_plan_launches(e->plan->graph, e->o->host, &e->plan->limits, e->host, e->arena, &plan, err) &&
-              lg_plan_memory(plan, e->host, e->arena, err) && lg_prove(plan, e->arena, &proof, err) &&
-              same_places(e->plan, plan, err);
+    bool ok = lg_plan_launches(e->plan->graph, e->o->host, &e->plan->limits, e->host, e->arena,
+                               &plan, err) &&
+              lg_plan_memory(plan, e->host, e->arena, err) &&
+              lg_prove(plan, e->arena, &proof, err) && same_places(e->plan, plan, err);
     twin.plan = plan;
     ok = ok && lg_emit_params(plan, e->o, "", e->arena, &all, err) &&
          lg_emit_render(&twin, "program/kernels.h.lua", all, "src/plain/kernels.h", err) &&

@@ -7,7 +7,8 @@
 /* ---- what templates read */
 
 /* Grid expression d as C in T and L. */
-static const lg_value *grid_c(lg_builder *b, const lg_plan *plan, const lg_kernel *k, int d, lb_arena *arena) {
+static const lg_value *grid_c(lg_builder *b, const lg_plan *plan, const lg_kernel *k, int d,
+                              lb_arena *arena) {
     const lg_limits *l = &plan->limits;
     const lg_expr_var known[] = {{"ctx", l->ctx}, {"slots", l->slots}, {"chunk", l->chunk}};
     const lg_expr *folded = NULL;
@@ -26,7 +27,8 @@ static const lg_value *grid_c(lg_builder *b, const lg_plan *plan, const lg_kerne
     return lg_build_string(b, c.data);
 }
 
-/* The dimensions that are cut: which, how many positions a launch gets, the parameter that takes the first. */
+/* The dimensions that are cut: which, how many positions a launch gets, the parameter that takes
+ * the first. */
 static const lg_value *cuts(lg_builder *b, const lg_kernel *k) {
     static const char *const names[] = {"x", "y", "z"};
     lg_value *list = lg_build_array(b);
@@ -56,7 +58,8 @@ static const char *rows_of(const lg_kernel *k) {
     return "T";
 }
 
-void lg_emit_gpu_kernel(lg_builder *b, const lg_plan *plan, uint32_t kernel, lb_arena *arena, lg_value *out) {
+void lg_emit_gpu_kernel(lg_builder *b, const lg_plan *plan, uint32_t kernel, lb_arena *arena,
+                        lg_value *out) {
     const lg_kernel *k = &plan->kernels[kernel];
     lg_value *v = lg_build_map(b);
     lg_value *grid = lg_build_array(b);
@@ -90,7 +93,8 @@ const lg_value *lg_emit_gpu(lg_builder *b, const lg_plan *plan, const lg_emit_op
     lg_build_set(b, v, "grid_max", grid);
     lg_build_set(b, v, "flags", flags);
     lg_build_set_bool(b, v, "nvcc", o->cuda == NULL || o->cuda->nvrtc == NULL);
-    lg_build_set_uint(b, v, "driver_min", o->cuda == NULL ? DRIVER_OF_CUDA_13 : o->cuda->version / 1000 * 1000);
+    lg_build_set_uint(b, v, "driver_min",
+                      o->cuda == NULL ? DRIVER_OF_CUDA_13 : o->cuda->version / 1000 * 1000);
     lg_build_set_bool(b, v, "overlaps", lg_hw_has(hw, LG_HW_PDL));
     lg_build_set_uint(b, v, "few_rows", LG_FEW_ROWS);
     lg_build_set_uint(b, v, "step_offset", plan->step_offset);
@@ -99,11 +103,16 @@ const lg_value *lg_emit_gpu(lg_builder *b, const lg_plan *plan, const lg_emit_op
         const char *key;
         uint64_t value;
     } numbers[] = {
-        {"compute_major", hw->compute_major},       {"compute_minor", hw->compute_minor},
-        {"cta_threads_max", hw->cta_threads_max},   {"warp_threads", hw->warp_threads},
-        {"threads_per_sm", hw->threads_per_sm},     {"ctas_per_sm", hw->ctas_per_sm},
-        {"smem_per_cta_bytes", hw->smem_per_cta_bytes}, {"smem_per_sm_bytes", hw->smem_per_sm_bytes},
-        {"regs_per_cta_max", hw->regs_per_cta_max}, {"regs_per_sm", hw->regs_per_sm},
+        {"compute_major", hw->compute_major},
+        {"compute_minor", hw->compute_minor},
+        {"cta_threads_max", hw->cta_threads_max},
+        {"warp_threads", hw->warp_threads},
+        {"threads_per_sm", hw->threads_per_sm},
+        {"ctas_per_sm", hw->ctas_per_sm},
+        {"smem_per_cta_bytes", hw->smem_per_cta_bytes},
+        {"smem_per_sm_bytes", hw->smem_per_sm_bytes},
+        {"regs_per_cta_max", hw->regs_per_cta_max},
+        {"regs_per_sm", hw->regs_per_sm},
     };
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
         lg_build_set_uint(b, v, numbers[i].key, numbers[i].value);
@@ -137,7 +146,8 @@ static const lg_emit_file *file_at(const lg_emitter *e, const char *path) {
     return NULL;
 }
 
-static bool compile(lg_emitter *e, const lg_kernel *k, const lg_cuda_header *list, uint32_t n_headers, lb_err *err) {
+static bool compile(lg_emitter *e, const lg_kernel *k, const lg_cuda_header *list,
+                    uint32_t n_headers, lb_err *err) {
     const char *from = lb_format(e->arena, err, "src/%s.cu", k->name);
     const char *to = lb_format(e->arena, err, "cubin/%s.cubin", k->name);
     const lg_emit_file *text = from == NULL ? NULL : file_at(e, from);
@@ -148,7 +158,8 @@ static bool compile(lg_emitter *e, const lg_kernel *k, const lg_cuda_header *lis
     }
     const char *const flags[] = {e->plan->hw->flags};
     const lg_cuda_source source = {from, text->data, flags, 1, list, n_headers};
-    return lg_nvrtc_compile(e->o->cuda->nvrtc, &source, e->arena, &cubin, &n, err) && lg_emit_add(e, to, cubin, n, err);
+    return lg_nvrtc_compile(e->o->cuda->nvrtc, &source, e->arena, &cubin, &n, err) &&
+           lg_emit_add(e, to, cubin, n, err);
 }
 
 static bool compile_all(lg_emitter *e, lb_err *err) {

@@ -204,8 +204,7 @@ static void push_file(maker *m, lg_value *list, const char *name, uint64_t n_byt
 static const lg_value *files(maker *m) {
     lg_value *list = lg_build_array(&m->b);
     if (!m->o->weights_linked) {
-        push_file(m, list, "weights.bin", m->plan->arena_bytes[LG_ARENA_WEIGHTS],
-                  m->image_digest);
+        push_file(m, list, "weights.bin", m->plan->arena_bytes[LG_ARENA_WEIGHTS], m->image_digest);
         return list;
     }
     for (uint32_t i = 0; i < lg_gguf_n_files(m->o->file); i++) {
@@ -301,7 +300,8 @@ bool lg_emit_params(const lg_plan *plan, const lg_emit_options *o, const char *i
     lg_build_set_bool(&m.b, root, "weights_linked", o->weights_linked);
     lg_build_set(&m.b, root, "target", target(&m));
     lg_build_set(&m.b, root, "cpu_features", words(&m, o->host->features));
-    lg_build_set(&m.b, root, "gpu", plan->hw->gpu ? lg_emit_gpu(&m.b, plan, o) : lg_build_bool(&m.b, false));
+    lg_build_set(&m.b, root, "gpu",
+                 plan->hw->gpu ? lg_emit_gpu(&m.b, plan, o) : lg_build_bool(&m.b, false));
     lg_build_set(&m.b, root, "dims", dims(&m));
     lg_build_set(&m.b, root, "limits", limits(&m));
     lg_build_set(&m.b, root, "arenas", arenas(&m));

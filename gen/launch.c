@@ -362,9 +362,8 @@ bool lg_limits_make(uint64_t ctx, uint64_t slots, uint64_t chunk, lg_limits *out
     const struct {
         const char *name;
         uint64_t value, max;
-    } checks[] = {{"ctx", ctx, LG_CTX_MAX},
-                  {"slots", slots, LG_SLOTS_MAX},
-                  {"chunk", chunk, LG_CHUNK_MAX}};
+    } checks[] = {
+        {"ctx", ctx, LG_CTX_MAX}, {"slots", slots, LG_SLOTS_MAX}, {"chunk", chunk, LG_CHUNK_MAX}};
     for (size_t i = 0; i < sizeof checks / sizeof *checks; i++) {
         if (checks[i].value < 1 || checks[i].value > checks[i].max) {
             return lb_err_set(err, LB_BAD_VALUE, "--%s is %" PRIu64 "; it may be 1 to %" PRIu64,
@@ -372,8 +371,10 @@ bool lg_limits_make(uint64_t ctx, uint64_t slots, uint64_t chunk, lg_limits *out
         }
     }
     if (chunk > ctx) {
-        return lb_err_set(err, LB_BAD_VALUE, "--chunk is %" PRIu64 ", more than --ctx %" PRIu64
-                          ": no step can be longer than a context", chunk, ctx);
+        return lb_err_set(err, LB_BAD_VALUE,
+                          "--chunk is %" PRIu64 ", more than --ctx %" PRIu64
+                          ": no step can be longer than a context",
+                          chunk, ctx);
     }
     uint64_t t_max = chunk > slots ? chunk : slots;
     uint64_t rows = slots > LG_LOGIT_ROWS ? slots : LG_LOGIT_ROWS;

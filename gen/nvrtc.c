@@ -1,4 +1,5 @@
-/* nvrtc.c -- NVRTC, opened at run time and called in process; the only file that knows its interface. POSIX (dlopen). */
+/* nvrtc.c -- NVRTC, opened at run time and called in process; the only file that knows its
+ * interface. POSIX (dlopen). */
 #define _POSIX_C_SOURCE 200809L
 #include <dlfcn.h>
 #include <stdio.h>
@@ -24,7 +25,8 @@ static void *open_library(void) {
     void *library = dlopen(NAME, RTLD_NOW | RTLD_LOCAL);
     for (size_t i = 0; library == NULL && i < sizeof homes / sizeof *homes; i++) {
         char path[1024];
-        if (homes[i] != NULL && snprintf(path, sizeof path, "%s/lib64/%s", homes[i], NAME) < (int)sizeof path) {
+        if (homes[i] != NULL &&
+            snprintf(path, sizeof path, "%s/lib64/%s", homes[i], NAME) < (int)sizeof path) {
             library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
         }
     }
@@ -53,9 +55,12 @@ bool lg_nvrtc_open(lg_nvrtc **out, int *major, int *minor, lb_err *err) {
         return lb_err_set(err, LB_NO_MEMORY, "no memory for NVRTC");
     }
     n->library = open_library();
-    bool ok = n->library != NULL || lb_err_set(err, LB_MISSING, "libnvrtc.so.13 is not here; it comes with the CUDA toolkit 13");
+    bool ok = n->library != NULL ||
+              lb_err_set(err, LB_MISSING,
+                         "libnvrtc.so.13 is not here; it comes with the CUDA toolkit 13");
     ok = ok && find_all(n, err) &&
-         (n->nvrtcVersion(major, minor) == 0 || lb_err_set(err, LB_UNSUPPORTED, "libnvrtc.so.13 tells no version"));
+         (n->nvrtcVersion(major, minor) == 0 ||
+          lb_err_set(err, LB_UNSUPPORTED, "libnvrtc.so.13 tells no version"));
     if (!ok) {
         lg_nvrtc_close(n);
         return false;
@@ -74,7 +79,8 @@ void lg_nvrtc_close(lg_nvrtc *n) {
 }
 
 /* The compiler's first message, in the error. */
-static bool tell(lg_nvrtc *n, lg_nvrtc_program program, const char *name, lb_arena *arena, lb_err *err) {
+static bool tell(lg_nvrtc *n, lg_nvrtc_program program, const char *name, lb_arena *arena,
+                 lb_err *err) {
     size_t size = 0;
     char *log = NULL;
     if (n->nvrtcGetProgramLogSize(program, &size) == 0 && size > 0 && size <= LOG_BYTES_MAX) {
@@ -91,11 +97,12 @@ static bool tell(lg_nvrtc *n, lg_nvrtc_program program, const char *name, lb_are
     return lb_err_set(err, LB_SYNTAX, "%.*s", (int)strcspn(first, "\n"), first);
 }
 
-static bool take_cubin(lg_nvrtc *n, lg_nvrtc_program program, const char *name, lb_arena *arena, void **cubin, size_t *n_bytes,
-                       lb_err *err) {
+static bool take_cubin(lg_nvrtc *n, lg_nvrtc_program program, const char *name, lb_arena *arena,
+                       void **cubin, size_t *n_bytes, lb_err *err) {
     size_t size = 0;
     if (n->nvrtcGetCUBINSize(program, &size) != 0 || size == 0) {
-        return lb_err_set(err, LB_SYNTAX, "%s: NVRTC made no cubin; is its -arch a real one?", name);
+        return lb_err_set(err, LB_SYNTAX, "%s: NVRTC made no cubin; is its -arch a real one?",
+                          name);
     }
     void *to = lb_alloc(arena, size, err);
     if (to == NULL) {
@@ -103,10 +110,12 @@ static bool take_cubin(lg_nvrtc *n, lg_nvrtc_program program, const char *name, 
     }
     *cubin = to;
     *n_bytes = size;
-    return n->nvrtcGetCUBIN(program, to) == 0 || lb_err_set(err, LB_SYNTAX, "%s: NVRTC gives no cubin", name);
+    return n->nvrtcGetCUBIN(program, to) == 0 ||
+           lb_err_set(err, LB_SYNTAX, "%s: NVRTC gives no cubin", name);
 }
 
-bool lg_nvrtc_compile(lg_nvrtc *n, const lg_cuda_source *s, lb_arena *arena, void **cubin, size_t *n_bytes, lb_err *err) {
+bool lg_nvrtc_compile(lg_nvrtc *n, const lg_cuda_source *s, lb_arena *arena, void **cubin,
+                      size_t *n_bytes, lb_err *err) {
     static const char *const own[] = {"-std=c++17", "-fmad=false"};
     const char *options[OPTIONS_MAX];
     const char *texts[HEADERS_MAX];
@@ -129,7 +138,8 @@ bool lg_nvrtc_compile(lg_nvrtc *n, const lg_cuda_source *s, lb_arena *arena, voi
     if (n->nvrtcCreateProgram(&program, s->text, s->name, (int)s->n_headers, texts, names) != 0) {
         return lb_err_set(err, LB_NO_MEMORY, "%s: NVRTC cannot begin", s->name);
     }
-    bool ok = n->nvrtcCompileProgram(program, n_options, options) == 0 || tell(n, program, s->name, arena, err);
+    bool ok = n->nvrtcCompileProgram(program, n_options, options) == 0 ||
+              tell(n, program, s->name, arena, err);
     ok = ok && take_cubin(n, program, s->name, arena, cubin, n_bytes, err);
     n->nvrtcDestroyProgram(&program);
     return ok;

@@ -89,8 +89,8 @@ typedef struct lg_launch {
     uint32_t kernel;
     uint32_t node; /* of the launch graph */
     int32_t layer;
-    const char *label;            /* e.g. "blk.3.ffn_down" for messages and comments */
-    uint32_t n_args;              /* as many as the kernel has parameters */
+    const char *label;              /* e.g. "blk.3.ffn_down" for messages and comments */
+    uint32_t n_args;                /* as many as the kernel has parameters */
     const lg_goperand *const *args; /* one per kernel param; NULL for `step` and bases */
 } lg_launch;
 

@@ -29,8 +29,11 @@ static void put_head(lg_builder *b, lg_value *root, const char *schema, const lg
 static bool put_grid(lg_builder *b, lg_value *l, const lg_plan *plan, const lg_kernel *k,
                      lb_err *err) {
     const lg_limits *lim = &plan->limits;
-    const lg_expr_var vars[] = {{"T", lim->t_max}, {"L", lim->logit_rows_max}, {"ctx", lim->ctx},
-                                {"slots", lim->slots}, {"chunk", lim->chunk}};
+    const lg_expr_var vars[] = {{"T", lim->t_max},
+                                {"L", lim->logit_rows_max},
+                                {"ctx", lim->ctx},
+                                {"slots", lim->slots},
+                                {"chunk", lim->chunk}};
     uint64_t limit[3];
     lg_hw_grid_max(plan->hw, limit);
     lg_value *max = lg_build_array(b);

@@ -41,10 +41,10 @@ bool lg_prove_param_bytes(const lg_kernel *k, uint64_t *out, lb_err *err) {
         size_t n = strlen(type);
         bool pointer = n > 0 && type[n - 1] == '*';
         if (!pointer && strcmp(type, "uint32_t") != 0) {
-            return lb_err_set(
-                err, LB_PROOF,
-                "kernel '%s': parameter '%s' is of type '%.40s'; pointers and uint32_t have a known size",
-                k->name, k->params[i].name, type);
+            return lb_err_set(err, LB_PROOF,
+                              "kernel '%s': parameter '%s' is of type '%.40s'; only pointers and "
+                              "uint32_t have a known size",
+                              k->name, k->params[i].name, type);
         }
         uint64_t size = pointer ? 8 : 4;
         largest = size > largest ? size : largest;
@@ -122,9 +122,8 @@ bool lg_prove_gpu(lg_prover *p) {
         return lg_prove_fail(p, "shared bytes of a launch", k->name, k->smem_bytes, smem);
     }
     return lg_prove_fact(p, "threads of a cta", k->name, k->block, most) &&
-           lg_prove_fact(p, "shared bytes of a cta", k->name, smem,
-                         hw->smem_per_cta_bytes) &&
+           lg_prove_fact(p, "shared bytes of a cta", k->name, smem, hw->smem_per_cta_bytes) &&
            lg_prove_fact(p, "parameter bytes", k->name, params, hw->param_bytes_max) &&
-           lg_prove_fact(p, "local bytes", k->name, k->scratch_bytes, 0) &&
-           fits_sm(p, k, smem) && registers_fit(p, k);
+           lg_prove_fact(p, "local bytes", k->name, k->scratch_bytes, 0) && fits_sm(p, k, smem) &&
+           registers_fit(p, k);
 }

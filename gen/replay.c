@@ -18,11 +18,14 @@ typedef struct lister {
     uint64_t n;
 } lister;
 
-/* A device that has just the row's limits, and memory for anything: the plan's bytes are proved elsewhere. */
+/* A device that has just the row's limits, and memory for anything: the plan's bytes are proved
+ * elsewhere. */
 static bool settings(const lg_plan *plan, lb_arena *arena, lb_text *out, lb_err *err) {
-    static const char *const not_there[] = {"vector_bits", "param_bytes_max", "regs_per_thread_max"};
+    static const char *const not_there[] = {"vector_bits", "param_bytes_max",
+                                            "regs_per_thread_max"};
     lb_text_init(out, arena);
-    lb_text_printf(out, "name %s\nmemory_bytes %" PRIu64 "\n", lg_hw_name(plan->hw), UINT64_C(1) << 46);
+    lb_text_printf(out, "name %s\nmemory_bytes %" PRIu64 "\n", lg_hw_name(plan->hw),
+                   UINT64_C(1) << 46);
     for (const lg_hw_number *n = lg_hw_numbers; n->name != NULL; n++) {
         bool known = true;
         for (size_t i = 0; i < sizeof not_there / sizeof *not_there; i++) {
@@ -35,9 +38,11 @@ static bool settings(const lg_plan *plan, lb_arena *arena, lb_text *out, lb_err 
     return lb_text_done(out, err);
 }
 
-static bool grid_at(const lg_plan *plan, const lg_kernel *k, uint64_t T, uint64_t L, uint64_t grid[3], lb_err *err) {
+static bool grid_at(const lg_plan *plan, const lg_kernel *k, uint64_t T, uint64_t L,
+                    uint64_t grid[3], lb_err *err) {
     const lg_limits *l = &plan->limits;
-    const lg_expr_var vars[] = {{"T", T}, {"L", L}, {"ctx", l->ctx}, {"slots", l->slots}, {"chunk", l->chunk}};
+    const lg_expr_var vars[] = {
+        {"T", T}, {"L", L}, {"ctx", l->ctx}, {"slots", l->slots}, {"chunk", l->chunk}};
     for (int d = 0; d < 3; d++) {
         if (!lg_expr_eval(k->grid[d], vars, sizeof vars / sizeof *vars, &grid[d], err)) {
             return false;
@@ -48,7 +53,9 @@ static bool grid_at(const lg_plan *plan, const lg_kernel *k, uint64_t T, uint64_
 
 static void put_piece(lister *p, uint32_t kernel, const uint64_t grid[3], uint64_t rows) {
     const lg_kernel *k = &p->plan->kernels[kernel];
-    lb_text_printf(&p->list, "launch %" PRIu32 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %s for %" PRIu64 " rows\n",
+    lb_text_printf(&p->list,
+                   "launch %" PRIu32 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64
+                   " %s for %" PRIu64 " rows\n",
                    kernel, grid[0], grid[1], grid[2], k->block, k->smem_bytes, k->name, rows);
     p->n++;
 }
@@ -109,7 +116,8 @@ static bool make_list(lister *p, const char *dir) {
         }
     }
     for (uint32_t i = 0; i < p->plan->n_kernels; i++) {
-        lb_text_printf(&p->list, "module %s/cubin/%s.cubin %s\n", dir, p->plan->kernels[i].name, p->plan->kernels[i].name);
+        lb_text_printf(&p->list, "module %s/cubin/%s.cubin %s\n", dir, p->plan->kernels[i].name,
+                       p->plan->kernels[i].name);
     }
     for (uint32_t i = 0; i < p->plan->n_kernels; i++) {
         if (!put_kernel(p, i)) {
@@ -120,8 +128,8 @@ static bool make_list(lister *p, const char *dir) {
 }
 
 /* Runs the tool over both files; what it says of a refused launch goes to stderr. */
-static bool run_tool(const lister *p, const char *tool, const char *list, const char *device, const volatile sig_atomic_t *stop,
-                     lb_arena *arena, lb_err *err) {
+static bool run_tool(const lister *p, const char *tool, const char *list, const char *device,
+                     const volatile sig_atomic_t *stop, lb_arena *arena, lb_err *err) {
     const char *variable = lb_format(arena, err, "LAGEN_RECORDER=%s", device);
     const char *const argv[] = {"env", variable, tool, list, NULL};
     lb_err why = {0};
@@ -129,14 +137,16 @@ static bool run_tool(const lister *p, const char *tool, const char *list, const 
         return variable != NULL;
     }
     if (why.code == LB_IO) {
-        return lb_err_set(err, LB_PROOF, "the recorder of a %s refuses a launch; it stands above", lg_hw_name(p->plan->hw));
+        return lb_err_set(err, LB_PROOF, "the recorder of a %s refuses a launch; it stands above",
+                          lg_hw_name(p->plan->hw));
     }
     *err = why;
     return false;
 }
 
-bool lg_replay(const lg_plan *plan, const char *dir, const char *tool, const volatile sig_atomic_t *stop, lb_arena *arena,
-               uint64_t *n_launches, lb_err *err) {
+bool lg_replay(const lg_plan *plan, const char *dir, const char *tool,
+               const volatile sig_atomic_t *stop, lb_arena *arena, uint64_t *n_launches,
+               lb_err *err) {
     char folder[] = "/tmp/lagen-replay-XXXXXX";
     lb_text limits;
     lister p = {.plan = plan, .err = err};
@@ -152,7 +162,8 @@ bool lg_replay(const lg_plan *plan, const char *dir, const char *tool, const vol
     }
     const char *list = lb_format(arena, err, "%s/list", folder);
     const char *device = lb_format(arena, err, "%s/device", folder);
-    bool ok = list != NULL && device != NULL && lb_write_file(list, p.list.data, p.list.n_bytes, false, NULL, err) &&
+    bool ok = list != NULL && device != NULL &&
+              lb_write_file(list, p.list.data, p.list.n_bytes, false, NULL, err) &&
               lb_write_file(device, limits.data, limits.n_bytes, false, NULL, err) &&
               run_tool(&p, tool, list, device, stop, arena, err);
     if (list != NULL && device != NULL) {

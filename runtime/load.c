@@ -48,11 +48,12 @@ static uint8_t *room_for(const shared *s, uint32_t worker, uint64_t offset) {
 }
 
 /* They are there now: brings them to the device, if there is one. */
-static bool settle(const shared *s, uint32_t worker, uint64_t offset, uint64_t n_bytes, lb_err *err) {
+static bool settle(const shared *s, uint32_t worker, uint64_t offset, uint64_t n_bytes,
+                   lb_err *err) {
     return s->mem->device == NULL || s->mem->device->put(s->mem, worker, offset, n_bytes, err);
 }
 
-/* Workers without a place to prepare bytes in leave the work to the others (worker 0 always has one). */
+/* Workers without a place to prepare bytes in leave the work to the others (worker 0 has one). */
 static bool stands_aside(const shared *s, uint32_t worker) {
     return s->mem->device != NULL && s->mem->device->stage(s->mem, worker) == NULL;
 }
@@ -191,7 +192,8 @@ static bool load_packed(const rt_model *m, const rt_load_opts *o, rt_pool *pool,
         return lb_err_set(err, LB_BAD_SHAPE, "image file %u of %u", m->image_file, m->n_files);
     }
     const rt_file *file = &m->files[m->image_file];
-    packed p = {.s = {.opts = o, .mem = mem, .arena = host_arena(mem), .total_bytes = file->n_bytes}};
+    packed p = {
+        .s = {.opts = o, .mem = mem, .arena = host_arena(mem), .total_bytes = file->n_bytes}};
     char path[PATH_MAX];
     if (!full_path(o, file->name, path, err)) {
         return false;
@@ -332,7 +334,9 @@ static bool link_item(linked *l, uint32_t i, uint32_t worker, uint64_t *n_bytes,
     }
     uint64_t to = w->offset_bytes + (mat * c->n_strips + begin) * c->strip_bytes;
     if (l->s.arena == NULL && (end - begin) * c->strip_bytes > RT_STAGE_BYTES) {
-        return lb_err_set(err, LB_LIMIT, "weight '%s': 16 rows are %" PRIu64 " bytes; %d go to the device at a time",
+        return lb_err_set(err, LB_LIMIT,
+                          "weight '%s': 16 rows are %" PRIu64
+                          " bytes; %d go to the device at a time",
                           w->name, c->strip_bytes, RT_STAGE_BYTES);
     }
     uint64_t row = begin * LB_STRIP_ROWS;

@@ -87,10 +87,9 @@ static bool check_sum(const rt_model *m, lb_err *err) {
     }
     uint64_t have = rt_memory_available();
     if (sum > have) {
-        return lb_err_set(err, LB_RESOURCES,
-                          "the program needs %" PRIu64 " bytes of memory; %" PRIu64
-                          " are available",
-                          sum, have);
+        return lb_err_set(
+            err, LB_RESOURCES,
+            "the program needs %" PRIu64 " bytes of memory; %" PRIu64 " are available", sum, have);
     }
     return true;
 }
@@ -122,8 +121,10 @@ static bool map_one(rt_arena_kind kind, uint64_t n_bytes, rt_memory *out, lb_err
 
 bool rt_memory_map_on(const rt_model *m, const char *wanted, rt_memory *out, lb_err *err) {
     if (m->device == NULL) {
-        return wanted == NULL ? rt_memory_map(m, out, err)
-                              : lb_err_set(err, LB_BAD_VALUE, "device '%s': this program runs on the CPU (%s)", wanted, m->arch_row);
+        return wanted == NULL
+                   ? rt_memory_map(m, out, err)
+                   : lb_err_set(err, LB_BAD_VALUE, "device '%s': this program runs on the CPU (%s)",
+                                wanted, m->arch_row);
     }
     rt_memory mem = {.device = m->device};
     if (!m->device->map(m, wanted, &mem, err)) {

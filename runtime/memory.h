@@ -13,7 +13,8 @@
 #include "pool.h"
 
 typedef struct rt_memory {
-    uint8_t *arenas[RT_N_PLACES]; /* 2 MiB aligned, zeroed; NULL when the size is 0. A GPU program's: model_abi.h */
+    uint8_t *arenas[RT_N_PLACES]; /* 2 MiB aligned, zeroed; NULL when the size is 0. A GPU
+                                     program's: model_abi.h */
     void *maps[RT_N_ARENAS];      /* the mappings, unreadable guard pages on both sides included */
     uint64_t map_bytes[RT_N_ARENAS];
     const rt_device_ops *device; /* of a GPU program */
@@ -24,22 +25,24 @@ typedef struct rt_memory {
  * limit) or a mapping is refused. Release with rt_memory_unmap, which allows a zeroed rt_memory. */
 bool rt_memory_map(const rt_model *model, rt_memory *out, lb_err *err);
 
-/* The same for a GPU program on the device that `wanted` names (index, UUID or PCI address; NULL: the only one that fits).
- * A CPU program refuses a name with LB_BAD_VALUE. Fails with LB_WRONG_BOX and LB_RESOURCES. */
+/* The same for a GPU program on the device that `wanted` names (index, UUID or PCI address; NULL:
+ * the only one that fits). A CPU program refuses a name with LB_BAD_VALUE. Fails with LB_WRONG_BOX
+ * and LB_RESOURCES. */
 bool rt_memory_map_on(const rt_model *model, const char *wanted, rt_memory *out, lb_err *err);
 void rt_memory_unmap(rt_memory *m);
 
 /* Makes every page of all arenas present, on all threads. Fails with LB_RESOURCES. */
 bool rt_memory_touch(const rt_model *model, rt_memory *m, rt_pool *pool, lb_err *err);
 
-/* Host memory for step_plain of a GPU program: all arenas, the weights copied from the device. Fails
- * with LB_RESOURCES like rt_memory_map. Release with rt_memory_unmap. */
+/* Host memory for step_plain of a GPU program: all arenas, the weights copied from the device.
+ * Fails with LB_RESOURCES like rt_memory_map. Release with rt_memory_unmap. */
 bool rt_memory_twin(const rt_model *model, const rt_memory *device, rt_memory *out, lb_err *err);
 
 /* Zeros in an arena, wherever it lies. */
 bool rt_memory_clear(const rt_model *model, const rt_memory *m, rt_arena_kind kind, lb_err *err);
 
-/* The tree digest (base/digest.h) of an arena, wherever it lies. `tmp` gives room for a piece of it. */
+/* The tree digest (base/digest.h) of an arena, wherever it lies. `tmp` gives room for a piece of
+ * it. */
 bool rt_memory_digest(const rt_model *model, const rt_memory *m, rt_arena_kind kind, lb_arena *tmp,
                       uint8_t out[LB_DIGEST_BYTES], lb_err *err);
 

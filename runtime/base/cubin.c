@@ -14,11 +14,19 @@ enum {
     STB_GLOBAL = 1,
     SHT_SYMTAB = 2,
     SHT_NOBITS = 8,
-    RESERVED_SMEM_BYTES = 1024 /* counted in .nv.shared.<kernel> where there is a section .nv.shared.reserved.0 */
+    RESERVED_SMEM_BYTES =
+        1024 /* counted in .nv.shared.<kernel> where there is a section .nv.shared.reserved.0 */
 };
 
-/* Attributes of .nv.info; a record is {format u8, attribute u8, value u16}, and for format 4 that many bytes follow. */
-enum { FORMAT_BYTES = 4, MAX_THREADS = 0x05, MIN_STACK_BYTES = 0x12, PARAM_BYTES = 0x19, REG_COUNT = 0x2f };
+/* Attributes of .nv.info; a record is {format u8, attribute u8, value u16}, and for format 4 that
+ * many bytes follow. */
+enum {
+    FORMAT_BYTES = 4,
+    MAX_THREADS = 0x05,
+    MIN_STACK_BYTES = 0x12,
+    PARAM_BYTES = 0x19,
+    REG_COUNT = 0x2f
+};
 
 typedef struct section {
     const char *name;
@@ -53,7 +61,9 @@ static bool section_raw(const lb_cubin *c, uint32_t i, section *out, uint32_t *n
     }
     const uint8_t *h = c->data + c->sections + (uint64_t)i * SHDR_BYTES;
     *name = (uint32_t)read_le(h, 4);
-    *out = (section){.type = (uint32_t)read_le(h + 4, 4), .offset = read_le(h + 24, 8), .n_bytes = read_le(h + 32, 8),
+    *out = (section){.type = (uint32_t)read_le(h + 4, 4),
+                     .offset = read_le(h + 24, 8),
+                     .n_bytes = read_le(h + 32, 8),
                      .link = (uint32_t)read_le(h + 40, 4)};
     return out->type == SHT_NOBITS || inside(c, out->offset, out->n_bytes);
 }
@@ -62,7 +72,8 @@ static bool section_at(const lb_cubin *c, uint32_t i, section *out) {
     section names;
     uint32_t name = 0;
     uint32_t unused = 0;
-    if (!section_raw(c, c->names, &names, &unused) || names.type == SHT_NOBITS || !section_raw(c, i, out, &name)) {
+    if (!section_raw(c, c->names, &names, &unused) || names.type == SHT_NOBITS ||
+        !section_raw(c, i, out, &name)) {
         return false;
     }
     out->name = string_at(c, &names, name);
@@ -73,7 +84,8 @@ static bool section_at(const lb_cubin *c, uint32_t i, section *out) {
 static bool find_section(const lb_cubin *c, const char *prefix, const char *name, section *out) {
     size_t n = strlen(prefix);
     for (uint32_t i = 0; i < c->n_sections; i++) {
-        if (section_at(c, i, out) && strncmp(out->name, prefix, n) == 0 && strcmp(out->name + n, name) == 0) {
+        if (section_at(c, i, out) && strncmp(out->name, prefix, n) == 0 &&
+            strcmp(out->name + n, name) == 0) {
             return true;
         }
     }
@@ -103,7 +115,8 @@ bool lb_cubin_open(const void *data, uint64_t n_bytes, lb_cubin *out, lb_err *er
     c.n_sections = (uint32_t)read_le(c.data + 60, 2);
     c.names = (uint32_t)read_le(c.data + 62, 2);
     c.arch = (uint32_t)(read_le(c.data + 48, 4) >> 8 & 0xff);
-    if (read_le(c.data + 58, 2) != SHDR_BYTES || !inside(&c, c.sections, (uint64_t)c.n_sections * SHDR_BYTES)) {
+    if (read_le(c.data + 58, 2) != SHDR_BYTES ||
+        !inside(&c, c.sections, (uint64_t)c.n_sections * SHDR_BYTES)) {
         return bad(err, "its section headers lie outside");
     }
     for (uint32_t i = 0; i < c.n_sections; i++) {
@@ -140,7 +153,8 @@ static bool symbol_at(const lb_cubin *c, uint32_t i, const char **name) {
     return true;
 }
 
-/* One record of an .nv.info section; advances *at. False at the end or for a record that lies outside. */
+/* One record of an .nv.info section; advances *at. False at the end or for a record that lies
+ * outside. */
 typedef struct record {
     uint8_t attribute;
     uint32_t value;       /* of the short formats */
@@ -193,7 +207,8 @@ static bool read_global(const lb_cubin *c, uint32_t symbol, lb_cubin_kernel *k) 
     return regs && stack;
 }
 
-/* What .nv.info.<kernel> says: threads and parameters. A kernel without parameters has no record for them. */
+/* What .nv.info.<kernel> says: threads and parameters. A kernel without parameters has no record
+ * for them. */
 static bool read_own(const lb_cubin *c, lb_cubin_kernel *k) {
     section s;
     record r;
@@ -213,7 +228,8 @@ static bool read_own(const lb_cubin *c, lb_cubin_kernel *k) {
     if (find_section(c, ".nv.shared.", k->name, &s)) {
         section reserved;
         uint64_t n = s.n_bytes > UINT32_MAX ? UINT32_MAX : s.n_bytes;
-        bool counted = find_section(c, ".nv.shared.reserved.0", "", &reserved) && n >= RESERVED_SMEM_BYTES;
+        bool counted =
+            find_section(c, ".nv.shared.reserved.0", "", &reserved) && n >= RESERVED_SMEM_BYTES;
         k->static_smem_bytes = (uint32_t)n - (counted ? RESERVED_SMEM_BYTES : 0);
     }
     return true;
@@ -227,7 +243,9 @@ bool lb_cubin_kernel_at(const lb_cubin *c, uint32_t i, lb_cubin_kernel *out, lb_
         }
         lb_cubin_kernel k = {.name = name};
         if (!read_global(c, symbol, &k) || !read_own(c, &k)) {
-            return lb_err_set(err, LB_BAD_FORMAT, "cubin: kernel '%s' has no registers, stack or .nv.info section", name);
+            return lb_err_set(err, LB_BAD_FORMAT,
+                              "cubin: kernel '%s' has no registers, stack or .nv.info section",
+                              name);
         }
         *out = k;
         return true;

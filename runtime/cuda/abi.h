@@ -1,16 +1,17 @@
-/* abi.h -- the CUDA driver API's types, numbers and structs that lagen uses, declared here so that neither programs nor tools
- * need a CUDA header. tests/gpu/test_driver_decl.py compares every one with the toolkit's cuda.h.
- * Source: cuda.h of CUDA 13.0. Handles keep the tags of that header; everything else has lagen's names. */
+/* abi.h -- the CUDA driver API's types, numbers and structs that lagen uses, declared here so that
+ * neither programs nor tools need a CUDA header. tests/gpu/test_driver_decl.py compares every one
+ * with the toolkit's cuda.h. Source: cuda.h of CUDA 13.0. Handles keep the tags of that header;
+ * everything else has lagen's names. */
 #ifndef RT_CUDA_ABI_H
 #define RT_CUDA_ABI_H
 
 #include <stddef.h>
 
-typedef unsigned rt_cu_result; /* CUresult */
-typedef int rt_cu_device;      /* CUdevice */
-typedef unsigned rt_cu_device_attr; /* CUdevice_attribute */
-typedef unsigned rt_cu_func_attr;   /* CUfunction_attribute */
-typedef unsigned rt_cu_capture_mode; /* CUstreamCaptureMode */
+typedef unsigned rt_cu_result;        /* CUresult */
+typedef int rt_cu_device;             /* CUdevice */
+typedef unsigned rt_cu_device_attr;   /* CUdevice_attribute */
+typedef unsigned rt_cu_func_attr;     /* CUfunction_attribute */
+typedef unsigned rt_cu_capture_mode;  /* CUstreamCaptureMode */
 typedef unsigned long long rt_cu_ptr; /* CUdeviceptr */
 typedef struct CUctx_st *rt_cu_context;
 typedef struct CUmod_st *rt_cu_module;

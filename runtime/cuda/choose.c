@@ -1,5 +1,6 @@
-/* choose.c -- which device a program runs on: one that has the compute capability and the limits that its proof took as
- * given, and memory for its arenas. Named by index, UUID or PCI address, or the only one of its kind. */
+/* choose.c -- which device a program runs on: one that has the compute capability and the limits
+ * that its proof took as given, and memory for its arenas. Named by index, UUID or PCI address, or
+ * the only one of its kind. */
 #include "cuda/cuda.h"
 
 #include <inttypes.h>
@@ -32,7 +33,8 @@ static bool look_at(rt_cuda *c, int index, lb_err *err) {
     rt_cuda_board *b = &c->board;
     *b = (rt_cuda_board){.index = index};
     return RT_CU_CALL(&c->d, err, cuDeviceGet, &c->device, index) &&
-           RT_CU_CALL(&c->d, err, cuDeviceGetName, b->name, (int)sizeof b->name, c->device) && read_uuid(c, err) &&
+           RT_CU_CALL(&c->d, err, cuDeviceGetName, b->name, (int)sizeof b->name, c->device) &&
+           read_uuid(c, err) &&
            RT_CU_CALL(&c->d, err, cuDeviceGetPCIBusId, b->pci, (int)sizeof b->pci, c->device) &&
            RT_CU_CALL(&c->d, err, cuDeviceTotalMem_v2, &b->total_bytes, c->device) &&
            attr(c, RT_CU_DEV_MAJOR, &b->major, err) && attr(c, RT_CU_DEV_MINOR, &b->minor, err) &&
@@ -56,7 +58,8 @@ static bool is_wanted(const rt_cuda_board *b, const char *wanted) {
     if (strncasecmp(wanted, "GPU-", 4) == 0) {
         return n >= 8 && strncasecmp(b->uuid, wanted, n) == 0;
     }
-    return n >= 6 && n <= pci && strcasecmp(b->pci + pci - n, wanted) == 0 && (n == pci || b->pci[pci - n - 1] == ':');
+    return n >= 6 && n <= pci && strcasecmp(b->pci + pci - n, wanted) == 0 &&
+           (n == pci || b->pci[pci - n - 1] == ':');
 }
 
 static bool right_class(const rt_cuda *c) {
@@ -90,13 +93,15 @@ static bool has_limits(const rt_cuda *c, lb_err *err) {
             return false;
         }
         if (have < 0 || (uint32_t)have < rows[i].least) {
-            return lb_err_set(err, LB_WRONG_BOX, "device %d (%s): %s is %d; the program was proved for %u", c->board.index,
-                              c->board.name, rows[i].what, have, rows[i].least);
+            return lb_err_set(err, LB_WRONG_BOX,
+                              "device %d (%s): %s is %d; the program was proved for %u",
+                              c->board.index, c->board.name, rows[i].what, have, rows[i].least);
         }
     }
     int have = 0;
     return attr(c, RT_CU_DEV_WARP, &have, err) &&
-           ((uint32_t)have == l->warp_threads || lb_err_set(err, LB_WRONG_BOX, "a warp of %d threads", have));
+           ((uint32_t)have == l->warp_threads ||
+            lb_err_set(err, LB_WRONG_BOX, "a warp of %d threads", have));
 }
 
 static bool arena_sum(const rt_model *m, uint64_t *out) {
@@ -112,7 +117,8 @@ static bool arena_sum(const rt_model *m, uint64_t *out) {
 /* "0: NVIDIA H200, compute 9.0, 150754820096 bytes; 1: ..." as far as it fits. */
 static void list_one(const rt_cuda_board *b, char *list, size_t size) {
     size_t at = strlen(list);
-    snprintf(list + at, size - at, "%s%d: %s, compute %d.%d, %.1f GiB", at == 0 ? "" : "; ", b->index, b->name, b->major, b->minor,
+    snprintf(list + at, size - at, "%s%d: %s, compute %d.%d, %.1f GiB", at == 0 ? "" : "; ",
+             b->index, b->name, b->major, b->minor,
              (double)b->total_bytes / (1024.0 * 1024.0 * 1024.0));
 }
 
@@ -134,25 +140,33 @@ bool rt_cuda_choose(rt_cuda *c, const char *wanted, lb_err *err) {
             return false;
         }
         list_one(&c->board, list, sizeof list);
-        bool fits = wanted != NULL ? is_wanted(&c->board, wanted) : right_class(c) && c->board.total_bytes >= need;
+        bool fits = wanted != NULL ? is_wanted(&c->board, wanted)
+                                   : right_class(c) && c->board.total_bytes >= need;
         found = fits ? i : found;
         matches += fits;
     }
     if (matches == 0) {
-        return lb_err_set(err, LB_WRONG_BOX, "no device %s for this program (compute %u.%u, %" PRIu64 " bytes); there is: %s",
-                          wanted == NULL ? "here is one" : wanted, g->compute_major, g->compute_minor, need, n == 0 ? "none" : list);
+        return lb_err_set(err, LB_WRONG_BOX,
+                          "no device %s for this program (compute %u.%u, %" PRIu64
+                          " bytes); there is: %s",
+                          wanted == NULL ? "here is one" : wanted, g->compute_major,
+                          g->compute_minor, need, n == 0 ? "none" : list);
     }
     if (matches > 1) {
-        return lb_err_set(err, LB_WRONG_BOX, "%d devices would do; name one by --device (index, UUID or PCI address): %s", matches,
-                          list);
+        return lb_err_set(
+            err, LB_WRONG_BOX,
+            "%d devices would do; name one by --device (index, UUID or PCI address): %s", matches,
+            list);
     }
     if (!look_at(c, found, err)) {
         return false;
     }
     if (!right_class(c)) {
-        return lb_err_set(err, LB_WRONG_BOX, "device %d (%s) has compute capability %d.%d; this program was made for %u.%u (%s)",
-                          found, c->board.name, c->board.major, c->board.minor, g->compute_major, g->compute_minor,
-                          c->model->arch_row);
+        return lb_err_set(
+            err, LB_WRONG_BOX,
+            "device %d (%s) has compute capability %d.%d; this program was made for %u.%u (%s)",
+            found, c->board.name, c->board.major, c->board.minor, g->compute_major,
+            g->compute_minor, c->model->arch_row);
     }
     return has_limits(c, err);
 }
@@ -161,13 +175,15 @@ bool rt_cuda_choose(rt_cuda *c, const char *wanted, lb_err *err) {
 static void describe_devices(rt_cuda *c, lb_text *out) {
     lb_err err = {0};
     int n = 0;
-    bool ok = rt_cuda_driver_open(&c->d, (int)c->model->gpu->driver_min, &err) && RT_CU_CALL(&c->d, &err, cuDeviceGetCount, &n);
+    bool ok = rt_cuda_driver_open(&c->d, (int)c->model->gpu->driver_min, &err) &&
+              RT_CU_CALL(&c->d, &err, cuDeviceGetCount, &n);
     for (int i = 0; ok && i < n; i++) {
         const rt_cuda_board *b = &c->board;
         ok = look_at(c, i, &err);
         if (ok) {
-            lb_text_printf(out, "  device %d  %s, compute %d.%d, %d SMs, %zu bytes, %s, PCI %s%s\n", i, b->name, b->major, b->minor,
-                           b->sms, b->total_bytes, b->uuid, b->pci, right_class(c) ? "" : "; not of this program's kind");
+            lb_text_printf(out, "  device %d  %s, compute %d.%d, %d SMs, %zu bytes, %s, PCI %s%s\n",
+                           i, b->name, b->major, b->minor, b->sms, b->total_bytes, b->uuid, b->pci,
+                           right_class(c) ? "" : "; not of this program's kind");
         }
     }
     if (!ok) {
@@ -180,8 +196,11 @@ void rt_cuda_describe(const rt_model *m, lb_text *out) {
     rt_cuda c = {.model = m};
     lb_err err = {0};
     const rt_gpu *g = m->gpu;
-    lb_text_printf(out, "gpu         compute %u.%u, driver for CUDA %u or newer; %u launches of %u kernels a step\n", g->compute_major,
-                   g->compute_minor, g->driver_min / 1000, g->n_launches, g->n_kernels);
+    lb_text_printf(out,
+                   "gpu         compute %u.%u, driver for CUDA %u or newer; %u launches of %u "
+                   "kernels a step\n",
+                   g->compute_major, g->compute_minor, g->driver_min / 1000, g->n_launches,
+                   g->n_kernels);
     if (!rt_cuda_env(c.env, sizeof c.env, &err)) {
         lb_text_printf(out, "  environment  %s\n", err.text);
     } else if (c.env[0] != '\0') {

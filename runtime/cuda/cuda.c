@@ -1,4 +1,5 @@
-/* cuda.c -- a GPU program's memory: one allocation for each arena, made once at start; and the way of the weights there. */
+/* cuda.c -- a GPU program's memory: one allocation for each arena, made once at start; and the way
+ * of the weights there. */
 #include "cuda/cuda.h"
 
 #include <inttypes.h>
@@ -34,8 +35,10 @@ static bool check_sum(rt_cuda *c, lb_err *err) {
     }
     c->free_before = have;
     if (sum > have) {
-        return lb_err_set(err, LB_RESOURCES, "the program needs %" PRIu64 " bytes on device %d (%s); %zu of %zu are free", sum,
-                          c->board.index, c->board.name, have, total);
+        return lb_err_set(err, LB_RESOURCES,
+                          "the program needs %" PRIu64
+                          " bytes on device %d (%s); %zu of %zu are free",
+                          sum, c->board.index, c->board.name, have, total);
     }
     return true;
 }
@@ -48,10 +51,12 @@ static bool allocate(rt_cuda *c, lb_err *err) {
         }
         if (!RT_CU_CALL(&c->d, err, cuMemAlloc_v2, &c->arenas[k], n) ||
             !RT_CU_CALL(&c->d, err, cuMemsetD8_v2, c->arenas[k], 0, n)) {
-            return lb_err_prefix(err, "%" PRIu64 " bytes for %s", n, rt_arena_name((rt_arena_kind)k));
+            return lb_err_prefix(err, "%" PRIu64 " bytes for %s", n,
+                                 rt_arena_name((rt_arena_kind)k));
         }
     }
-    return RT_CU_CALL(&c->d, err, cuMemHostAlloc, (void **)&c->io, c->model->arena_bytes[RT_ARENA_IO], 0) ||
+    return RT_CU_CALL(&c->d, err, cuMemHostAlloc, (void **)&c->io,
+                      c->model->arena_bytes[RT_ARENA_IO], 0) ||
            lb_err_prefix(err, "pinned memory for logits");
 }
 
@@ -76,14 +81,17 @@ static bool free_stages(rt_cuda *c, lb_err *err) {
 }
 
 static bool start(rt_cuda *c, const char *wanted, lb_err *err) {
-    return rt_cuda_env(c->env, sizeof c->env, err) && rt_cuda_driver_open(&c->d, (int)c->model->gpu->driver_min, err) &&
+    return rt_cuda_env(c->env, sizeof c->env, err) &&
+           rt_cuda_driver_open(&c->d, (int)c->model->gpu->driver_min, err) &&
            rt_cuda_choose(c, wanted, err) &&
            RT_CU_CALL(&c->d, err, cuCtxCreate_v4, &c->context, NULL, 0, c->device) &&
-           RT_CU_CALL(&c->d, err, cuStreamCreate, &c->stream, RT_CU_STREAM_NON_BLOCKING) && check_sum(c, err) &&
-           allocate(c, err) && rt_cuda_load_functions(c, err) && allocate_stages(c, err);
+           RT_CU_CALL(&c->d, err, cuStreamCreate, &c->stream, RT_CU_STREAM_NON_BLOCKING) &&
+           check_sum(c, err) && allocate(c, err) && rt_cuda_load_functions(c, err) &&
+           allocate_stages(c, err);
 }
 
-/* What can still be released is; the context takes the rest with it. Errors are of no interest any more. */
+/* What can still be released is; the context takes the rest with it. Errors are of no interest any
+ * more. */
 static void stop(rt_cuda *c) {
     if (c->context != NULL) {
         c->d.cuCtxSetCurrent(c->context);
@@ -148,14 +156,17 @@ static uint8_t *stage(const rt_memory *mem, uint32_t index) {
     return index < RT_CUDA_STAGES ? of(mem)->stages[index] : NULL;
 }
 
-static bool put(const rt_memory *mem, uint32_t index, uint64_t offset, uint64_t n_bytes, lb_err *err) {
+static bool put(const rt_memory *mem, uint32_t index, uint64_t offset, uint64_t n_bytes,
+                lb_err *err) {
     rt_cuda *c = of(mem);
     return RT_CU_CALL(&c->d, err, cuCtxSetCurrent, c->context) &&
-           (RT_CU_CALL(&c->d, err, cuMemcpyHtoD_v2, c->arenas[RT_ARENA_WEIGHTS] + offset, c->stages[index], n_bytes) ||
+           (RT_CU_CALL(&c->d, err, cuMemcpyHtoD_v2, c->arenas[RT_ARENA_WEIGHTS] + offset,
+                       c->stages[index], n_bytes) ||
             lb_err_prefix(err, "%" PRIu64 " bytes of weights at %" PRIu64, n_bytes, offset));
 }
 
-static bool get(const rt_memory *mem, rt_arena_kind kind, uint64_t offset, void *to, uint64_t n_bytes, lb_err *err) {
+static bool get(const rt_memory *mem, rt_arena_kind kind, uint64_t offset, void *to,
+                uint64_t n_bytes, lb_err *err) {
     rt_cuda *c = of(mem);
     return RT_CU_CALL(&c->d, err, cuCtxSetCurrent, c->context) &&
            RT_CU_CALL(&c->d, err, cuMemcpyDtoH_v2, to, c->arenas[kind] + offset, n_bytes);
@@ -164,7 +175,8 @@ static bool get(const rt_memory *mem, rt_arena_kind kind, uint64_t offset, void 
 static bool clear(const rt_memory *mem, rt_arena_kind kind, lb_err *err) {
     rt_cuda *c = of(mem);
     return c->arenas[kind] == 0 || (RT_CU_CALL(&c->d, err, cuCtxSetCurrent, c->context) &&
-                                    RT_CU_CALL(&c->d, err, cuMemsetD8_v2, c->arenas[kind], 0, c->model->arena_bytes[kind]) &&
+                                    RT_CU_CALL(&c->d, err, cuMemsetD8_v2, c->arenas[kind], 0,
+                                               c->model->arena_bytes[kind]) &&
                                     RT_CU_CALL(&c->d, err, cuCtxSynchronize));
 }
 
@@ -173,8 +185,8 @@ static bool ready(const rt_model *m, rt_memory *mem, lb_err *err) {
     size_t total = 0;
     size_t have = 0;
     (void)m;
-    bool ok = RT_CU_CALL(&c->d, err, cuCtxSetCurrent, c->context) && free_stages(c, err) && rt_cuda_warm(c, err) &&
-              RT_CU_CALL(&c->d, err, cuMemGetInfo_v2, &have, &total);
+    bool ok = RT_CU_CALL(&c->d, err, cuCtxSetCurrent, c->context) && free_stages(c, err) &&
+              rt_cuda_warm(c, err) && RT_CU_CALL(&c->d, err, cuMemGetInfo_v2, &have, &total);
     c->free_after = have;
     return ok;
 }

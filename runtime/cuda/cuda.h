@@ -1,5 +1,6 @@
-/* cuda.h -- a GPU program's device: what cuda/ *.c share. Nothing else includes it but tests; the rest of the runtime sees
- * rt_device_ops, emitted code sees gpu_abi.h. One thread at a time makes steps; loading is done by several. */
+/* cuda.h -- a GPU program's device: what cuda/ *.c share. Nothing else includes it but tests; the
+ * rest of the runtime sees rt_device_ops, emitted code sees gpu_abi.h. One thread at a time makes
+ * steps; loading is done by several. */
 #ifndef RT_CUDA_CUDA_H
 #define RT_CUDA_CUDA_H
 
@@ -24,38 +25,43 @@ struct rt_cuda {
     const rt_model *model;
     rt_cu_device device;
     rt_cuda_board board;
-    char env[RT_CUDA_ENV_BYTES]; /* variables of the environment that libcuda reads, as NAME=value */
+    char
+        env[RT_CUDA_ENV_BYTES]; /* variables of the environment that libcuda reads, as NAME=value */
     rt_cu_context context;
     rt_cu_stream stream;
     rt_cu_ptr arenas[RT_N_ARENAS];
-    uint8_t *io;                    /* pinned, arena_bytes[RT_ARENA_IO] */
-    uint8_t *stages[RT_CUDA_STAGES]; /* pinned, until ready */
-    rt_cu_module *modules;          /* [n_kernels] */
-    rt_cu_function *functions;      /* [n_kernels] */
+    uint8_t *io;                             /* pinned, arena_bytes[RT_ARENA_IO] */
+    uint8_t *stages[RT_CUDA_STAGES];         /* pinned, until ready */
+    rt_cu_module *modules;                   /* [n_kernels] */
+    rt_cu_function *functions;               /* [n_kernels] */
     rt_cu_graph_exec graphs[RT_CUDA_GRAPHS]; /* of decode with i + 1 rows, or NULL */
-    uint64_t free_before, free_after; /* bytes free on the device before the arenas, and when ready */
+    uint64_t free_before,
+        free_after; /* bytes free on the device before the arenas, and when ready */
     bool lost;
 };
 
-/* env.c: collects the variables that libcuda reads into `shown`; fails with LB_BAD_VALUE for one that would change what runs. */
+/* env.c: collects the variables that libcuda reads into `shown`; fails with LB_BAD_VALUE for one
+ * that would change what runs. */
 bool rt_cuda_env(char *shown, size_t size, lb_err *err);
 
-/* choose.c: the one device that `wanted` means and that fits the program. LB_WRONG_BOX lists what is there. */
+/* choose.c: the one device that `wanted` means and that fits the program. LB_WRONG_BOX lists what
+ * is there. */
 bool rt_cuda_choose(rt_cuda *c, const char *wanted, lb_err *err);
 
-/* choose.c: the GPU that the program needs, those that are here, and the driver's variables; for rt_device_ops.describe. */
+/* choose.c: the GPU that the program needs, those that are here, and the driver's variables; for
+ * rt_device_ops.describe. */
 void rt_cuda_describe(const rt_model *model, lb_text *out);
 
-/* functions.c: loads every cubin and function at once, and compares what the driver says of each with what was proved.
- * LB_DAMAGED if a number differs. */
+/* functions.c: loads every cubin and function at once, and compares what the driver says of each
+ * with what was proved. LB_DAMAGED if a number differs. */
 bool rt_cuda_load_functions(rt_cuda *c, lb_err *err);
 
 /* step.c: runs each kernel once, then makes the graphs. */
 bool rt_cuda_warm(rt_cuda *c, lb_err *err);
 
-/* step.c: writes the block of a step that begins at device address `base`; returns its bytes, at most
- * rt_gpu.step_bytes. Layout: rt_step with device addresses (64 bytes), slot_of_seq, logit_rows, token_of_row, seq_of_row,
- * pos_of_row. */
+/* step.c: writes the block of a step that begins at device address `base`; returns its bytes, at
+ * most rt_gpu.step_bytes. Layout: rt_step with device addresses (64 bytes), slot_of_seq,
+ * logit_rows, token_of_row, seq_of_row, pos_of_row. */
 uint64_t rt_cuda_pack_step(const rt_step *s, rt_cu_ptr base, uint8_t *to);
 
 #endif

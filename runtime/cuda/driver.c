@@ -9,15 +9,17 @@
 
 static const char DEFAULT_LIBRARY[] = "libcuda.so.1";
 
-/* Errors after which CUDA says that the process must end, or that the device is gone. Source: comments of CUresult in cuda.h
- * 13.0 ("the process must be terminated and relaunched" and the like). */
-static const rt_cu_result LOST[] = {
-    RT_CU_DEINITIALIZED,        RT_CU_ECC_UNCORRECTABLE,
-    RT_CU_NVLINK_UNCORRECTABLE, RT_CU_CONTAINED,           RT_CU_ILLEGAL_ADDRESS,
-    RT_CU_LAUNCH_TIMEOUT,       RT_CU_CONTEXT_IS_DESTROYED, RT_CU_ASSERT,
-    RT_CU_HARDWARE_STACK_ERROR, RT_CU_ILLEGAL_INSTRUCTION, RT_CU_MISALIGNED_ADDRESS,
-    RT_CU_INVALID_ADDRESS_SPACE, RT_CU_INVALID_PC,         RT_CU_LAUNCH_FAILED,
-    RT_CU_TENSOR_MEMORY_LEAK,   RT_CU_UNKNOWN};
+/* Errors after which CUDA says that the process must end, or that the device is gone. Source:
+ * comments of CUresult in cuda.h 13.0 ("the process must be terminated and relaunched" and the
+ * like). */
+static const rt_cu_result LOST[] = {RT_CU_DEINITIALIZED,        RT_CU_ECC_UNCORRECTABLE,
+                                    RT_CU_NVLINK_UNCORRECTABLE, RT_CU_CONTAINED,
+                                    RT_CU_ILLEGAL_ADDRESS,      RT_CU_LAUNCH_TIMEOUT,
+                                    RT_CU_CONTEXT_IS_DESTROYED, RT_CU_ASSERT,
+                                    RT_CU_HARDWARE_STACK_ERROR, RT_CU_ILLEGAL_INSTRUCTION,
+                                    RT_CU_MISALIGNED_ADDRESS,   RT_CU_INVALID_ADDRESS_SPACE,
+                                    RT_CU_INVALID_PC,           RT_CU_LAUNCH_FAILED,
+                                    RT_CU_TENSOR_MEMORY_LEAK,   RT_CU_UNKNOWN};
 
 bool rt_cuda_lost(rt_cu_result r) {
     for (size_t i = 0; i < sizeof LOST / sizeof *LOST; i++) {
@@ -39,7 +41,9 @@ bool rt_cuda_ok(const rt_cuda_driver *d, rt_cu_result r, const char *call, lb_er
         name = "an error without name";
         text = "unknown to this driver";
     }
-    lb_code code = rt_cuda_lost(r) ? LB_DEVICE_LOST : r == RT_CU_OUT_OF_MEMORY ? LB_RESOURCES : LB_IO;
+    lb_code code = rt_cuda_lost(r)            ? LB_DEVICE_LOST
+                   : r == RT_CU_OUT_OF_MEMORY ? LB_RESOURCES
+                                              : LB_IO;
     return lb_err_set(err, code, "%s: %s (%u: %s)", call, name, r, text);
 }
 
@@ -47,7 +51,8 @@ bool rt_cuda_ok(const rt_cuda_driver *d, rt_cu_result r, const char *call, lb_er
 static bool find(void *library, const char *path, const char *name, void *to, lb_err *err) {
     void *at = dlsym(library, name);
     if (at == NULL) {
-        return lb_err_set(err, LB_WRONG_BOX, "%s has no %s: the driver is too old for this program", path, name);
+        return lb_err_set(err, LB_WRONG_BOX, "%s has no %s: the driver is too old for this program",
+                          path, name);
     }
     memcpy(to, &at, sizeof at);
     return true;
@@ -66,8 +71,10 @@ static bool start(rt_cuda_driver *d, const char *path, int least, lb_err *err) {
         err->code = LB_WRONG_BOX;
     }
     if (ok && d->version < least) {
-        return lb_err_set(err, LB_WRONG_BOX, "%s is a driver for CUDA %d.%d; this program needs one for %d.%d or newer", path,
-                          d->version / 1000, d->version % 1000 / 10, least / 1000, least % 1000 / 10);
+        return lb_err_set(
+            err, LB_WRONG_BOX,
+            "%s is a driver for CUDA %d.%d; this program needs one for %d.%d or newer", path,
+            d->version / 1000, d->version % 1000 / 10, least / 1000, least % 1000 / 10);
     }
     return ok;
 }

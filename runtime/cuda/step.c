@@ -1,7 +1,9 @@
-/* step.c -- one step on the device: its block goes up, its launches run in order on one stream, its logits come back.
+/* step.c -- one step on the device: its block goes up, its launches run in order on one stream, its
+ * logits come back.
  *
- * Steps of decode (one row and one logit row for each of the first n sequences) replay a graph that was captured from the same
- * calls at start. A graph that is refused is run again call by call, to name the launch; the step fails all the same. */
+ * Steps of decode (one row and one logit row for each of the first n sequences) replay a graph that
+ * was captured from the same calls at start. A graph that is refused is run again call by call, to
+ * name the launch; the step fails all the same. */
 #include "cuda/cuda.h"
 
 #include <inttypes.h>
@@ -37,11 +39,16 @@ uint64_t rt_cuda_pack_step(const rt_step *s, rt_cu_ptr base, uint8_t *to) {
     return at;
 }
 
-bool rt_cuda_launch(rt_cuda *c, const rt_gpu_launch *l, const void *params, const rt_step *step, lb_err *err) {
+bool rt_cuda_launch(rt_cuda *c, const rt_gpu_launch *l, const void *params, const rt_step *step,
+                    lb_err *err) {
     const rt_gpu_kernel *k = &c->model->gpu->kernels[l->kernel];
-    rt_cu_launch_attr overlap = {.id = RT_CU_ATTR_PROGRAMMATIC_SERIALIZATION, .value.programmatic_serialization = 1};
-    const rt_cu_launch_config config = {.grid = {l->grid[0], l->grid[1], l->grid[2]}, .block = {k->block, 1, 1},
-                                        .smem_bytes = k->smem_bytes, .stream = c->stream, .attrs = &overlap,
+    rt_cu_launch_attr overlap = {.id = RT_CU_ATTR_PROGRAMMATIC_SERIALIZATION,
+                                 .value.programmatic_serialization = 1};
+    const rt_cu_launch_config config = {.grid = {l->grid[0], l->grid[1], l->grid[2]},
+                                        .block = {k->block, 1, 1},
+                                        .smem_bytes = k->smem_bytes,
+                                        .stream = c->stream,
+                                        .attrs = &overlap,
                                         .n_attrs = c->model->gpu->overlaps ? 1 : 0};
     void *list[] = {(void *)(uintptr_t)params};
     if (RT_CU_CALL(&c->d, err, cuLaunchKernelEx, &config, c->functions[l->kernel], list, NULL)) {
@@ -51,16 +58,18 @@ bool rt_cuda_launch(rt_cuda *c, const rt_gpu_launch *l, const void *params, cons
     if (l->layer >= 0) {
         snprintf(layer, sizeof layer, " of layer %" PRId32, l->layer);
     }
-    return lb_err_prefix(err, "launch %s%s, grid %u x %u x %u, T=%u", l->what, layer, l->grid[0], l->grid[1], l->grid[2],
-                         step->n_rows);
+    return lb_err_prefix(err, "launch %s%s, grid %u x %u x %u, T=%u", l->what, layer, l->grid[0],
+                         l->grid[1], l->grid[2], step->n_rows);
 }
 
 /* The calls of a step: made on the stream, or into the graph that is being captured from it. */
 static bool calls(rt_cuda *c, const rt_step *s, uint64_t block_bytes, lb_err *err) {
     const rt_model *m = c->model;
     uint64_t at = m->gpu->step_offset_bytes;
-    uint64_t logits = (uint64_t)s->n_logits * m->n_vocab * sizeof(float); /* inside the arena: n_logits <= logit_rows_max */
-    if (!RT_CU_CALL(&c->d, err, cuMemcpyHtoDAsync_v2, c->arenas[RT_ARENA_IO] + at, c->io + at, block_bytes, c->stream)) {
+    uint64_t logits = (uint64_t)s->n_logits * m->n_vocab *
+                      sizeof(float); /* inside the arena: n_logits <= logit_rows_max */
+    if (!RT_CU_CALL(&c->d, err, cuMemcpyHtoDAsync_v2, c->arenas[RT_ARENA_IO] + at, c->io + at,
+                    block_bytes, c->stream)) {
         return lb_err_prefix(err, "the step's block, T=%u", s->n_rows);
     }
     if (!m->gpu->launches(c, s, err)) {
@@ -73,13 +82,15 @@ static bool calls(rt_cuda *c, const rt_step *s, uint64_t block_bytes, lb_err *er
 }
 
 static bool wait(rt_cuda *c, const rt_step *s, lb_err *err) {
-    return RT_CU_CALL(&c->d, err, cuStreamSynchronize, c->stream) || lb_err_prefix(err, "running a step of T=%u", s->n_rows);
+    return RT_CU_CALL(&c->d, err, cuStreamSynchronize, c->stream) ||
+           lb_err_prefix(err, "running a step of T=%u", s->n_rows);
 }
 
 /* After a refused call: what was queued before it must be over before buffers are used again. */
 static void settle(rt_cuda *c, lb_err *err) {
     lb_err why = {0};
-    if (!RT_CU_CALL(&c->d, &why, cuStreamSynchronize, c->stream) && why.code == LB_DEVICE_LOST && err != NULL) {
+    if (!RT_CU_CALL(&c->d, &why, cuStreamSynchronize, c->stream) && why.code == LB_DEVICE_LOST &&
+        err != NULL) {
         err->code = LB_DEVICE_LOST;
     }
 }
@@ -88,13 +99,15 @@ static bool run(rt_cuda *c, const rt_step *s, uint64_t block_bytes, lb_err *err)
     return calls(c, s, block_bytes, err) && wait(c, s, err);
 }
 
-/* The graph for this step, or NULL: decode takes one row of each of n sequences and all their logits. */
+/* The graph for this step, or NULL: decode takes one row of each of n sequences and all their
+ * logits. */
 static rt_cu_graph_exec *graph_of(rt_cuda *c, const rt_step *s) {
     bool decode = s->n_rows == s->n_seqs && s->n_rows == s->n_logits && s->n_rows <= RT_CUDA_GRAPHS;
     return decode && c->graphs[s->n_rows - 1] != NULL ? &c->graphs[s->n_rows - 1] : NULL;
 }
 
-static bool replay(rt_cuda *c, rt_cu_graph_exec graph, const rt_step *s, uint64_t block_bytes, lb_err *err) {
+static bool replay(rt_cuda *c, rt_cu_graph_exec graph, const rt_step *s, uint64_t block_bytes,
+                   lb_err *err) {
     if (RT_CU_CALL(&c->d, err, cuGraphLaunch, graph, c->stream)) {
         return wait(c, s, err);
     }
@@ -114,7 +127,8 @@ bool rt_cuda_step(uint8_t *const *arenas, const rt_step *s, lb_err *err) {
         return true;
     }
     if (c->lost) {
-        return lb_err_set(err, LB_DEVICE_LOST, "device %d (%s) was lost by an earlier step", c->board.index, c->board.name);
+        return lb_err_set(err, LB_DEVICE_LOST, "device %d (%s) was lost by an earlier step",
+                          c->board.index, c->board.name);
     }
     uint64_t at = c->model->gpu->step_offset_bytes;
     bool ok = RT_CU_CALL(&c->d, &own, cuCtxSetCurrent, c->context);
@@ -137,7 +151,8 @@ bool rt_cuda_step(uint8_t *const *arenas, const rt_step *s, lb_err *err) {
 
 enum { DUMMY_ROWS = 64 };
 
-/* Steps that need no request: token 0, which every vocabulary has, at positions that any request writes before it reads. */
+/* Steps that need no request: token 0, which every vocabulary has, at positions that any request
+ * writes before it reads. */
 typedef struct dummy {
     rt_step step;
     uint32_t zeros[DUMMY_ROWS];
@@ -158,7 +173,8 @@ static void make_decode(dummy *t, uint32_t n) {
 
 /* n rows of slot 0, and as many logits as there is room for. */
 static void make_prefill(dummy *t, uint32_t n, uint32_t n_logits) {
-    t->step = (rt_step){n, 1, n < n_logits ? n : n_logits, t->zeros, t->zeros, t->count, t->zeros, t->count};
+    t->step = (rt_step){
+        n, 1, n < n_logits ? n : n_logits, t->zeros, t->zeros, t->count, t->zeros, t->count};
 }
 
 static bool capture(rt_cuda *c, const rt_step *s, rt_cu_graph_exec *out, lb_err *err) {
@@ -185,7 +201,8 @@ static uint32_t least(uint32_t a, uint32_t b) {
     return a < b ? a : b;
 }
 
-/* Steps of one row and of more than few: every kernel that the program can ever launch has run once then. */
+/* Steps of one row and of more than few: every kernel that the program can ever launch has run once
+ * then. */
 static bool launch_all(rt_cuda *c, uint8_t *const *arenas, dummy *t, lb_err *err) {
     const rt_model *m = c->model;
     uint32_t more = least(least(m->gpu->few_rows + 1, DUMMY_ROWS), least(m->t_max, m->ctx));

@@ -1,4 +1,5 @@
-/* entry.h -- the driver's entry points, declared from driver.def, which the entry_*.c files define. */
+/* entry.h -- the driver's entry points, declared from driver.def, which the entry_*.c files define.
+ */
 #ifndef REC_ENTRY_H
 #define REC_ENTRY_H
 

@@ -26,20 +26,28 @@ static const error_text ERRORS[] = {
     {RT_CU_INVALID_IMAGE, "CUDA_ERROR_INVALID_IMAGE", "device kernel image is invalid"},
     {RT_CU_INVALID_CONTEXT, "CUDA_ERROR_INVALID_CONTEXT", "invalid device context"},
     {RT_CU_NO_BINARY_FOR_GPU, "CUDA_ERROR_NO_BINARY_FOR_GPU", "no kernel image for this device"},
-    {RT_CU_ECC_UNCORRECTABLE, "CUDA_ERROR_ECC_UNCORRECTABLE", "uncorrectable ECC error encountered"},
+    {RT_CU_ECC_UNCORRECTABLE, "CUDA_ERROR_ECC_UNCORRECTABLE",
+     "uncorrectable ECC error encountered"},
     {RT_CU_INVALID_HANDLE, "CUDA_ERROR_INVALID_HANDLE", "invalid resource handle"},
-    {RT_CU_ILLEGAL_STATE, "CUDA_ERROR_ILLEGAL_STATE", "the operation cannot be performed in the present state"},
+    {RT_CU_ILLEGAL_STATE, "CUDA_ERROR_ILLEGAL_STATE",
+     "the operation cannot be performed in the present state"},
     {RT_CU_NOT_FOUND, "CUDA_ERROR_NOT_FOUND", "named symbol not found"},
     {RT_CU_NOT_READY, "CUDA_ERROR_NOT_READY", "device not ready"},
-    {RT_CU_ILLEGAL_ADDRESS, "CUDA_ERROR_ILLEGAL_ADDRESS", "an illegal memory access was encountered"},
-    {RT_CU_LAUNCH_OUT_OF_RESOURCES, "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES", "too many resources requested for launch"},
+    {RT_CU_ILLEGAL_ADDRESS, "CUDA_ERROR_ILLEGAL_ADDRESS",
+     "an illegal memory access was encountered"},
+    {RT_CU_LAUNCH_OUT_OF_RESOURCES, "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES",
+     "too many resources requested for launch"},
     {RT_CU_LAUNCH_TIMEOUT, "CUDA_ERROR_LAUNCH_TIMEOUT", "the launch timed out and was terminated"},
     {RT_CU_ASSERT, "CUDA_ERROR_ASSERT", "device-side assert triggered"},
     {RT_CU_LAUNCH_FAILED, "CUDA_ERROR_LAUNCH_FAILED", "unspecified launch failure"},
-    {RT_CU_COOPERATIVE_LAUNCH_TOO_LARGE, "CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE", "too many ctas in cooperative launch"},
-    {RT_CU_STREAM_CAPTURE_UNSUPPORTED, "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED", "not permitted when stream is capturing"},
-    {RT_CU_STREAM_CAPTURE_INVALIDATED, "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED", "failed due to a previous error during capture"},
-    {RT_CU_STREAM_CAPTURE_UNMATCHED, "CUDA_ERROR_STREAM_CAPTURE_UNMATCHED", "capture was not initiated in this stream"},
+    {RT_CU_COOPERATIVE_LAUNCH_TOO_LARGE, "CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE",
+     "too many ctas in cooperative launch"},
+    {RT_CU_STREAM_CAPTURE_UNSUPPORTED, "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED",
+     "not permitted when stream is capturing"},
+    {RT_CU_STREAM_CAPTURE_INVALIDATED, "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED",
+     "failed due to a previous error during capture"},
+    {RT_CU_STREAM_CAPTURE_UNMATCHED, "CUDA_ERROR_STREAM_CAPTURE_UNMATCHED",
+     "capture was not initiated in this stream"},
     {RT_CU_INVALID_CLUSTER_SIZE, "CUDA_ERROR_INVALID_CLUSTER_SIZE", "invalid cluster size"},
     {RT_CU_UNKNOWN, "CUDA_ERROR_UNKNOWN", "unknown error"},
 };
@@ -138,14 +146,28 @@ static bool attribute(rt_cu_device_attr attr, unsigned long long *out) {
         rt_cu_device_attr attr;
         unsigned long long value;
     } rows[] = {
-        {RT_CU_DEV_CTA_THREADS, rec.s.cta_threads_max}, {RT_CU_DEV_CTA_X, rec.s.cta_x_max}, {RT_CU_DEV_CTA_Y, rec.s.cta_y_max},
-        {RT_CU_DEV_CTA_Z, rec.s.cta_z_max}, {RT_CU_DEV_GRID_X, rec.s.grid_x_max}, {RT_CU_DEV_GRID_Y, rec.s.grid_y_max},
-        {RT_CU_DEV_GRID_Z, rec.s.grid_z_max}, {RT_CU_DEV_SMEM_PER_CTA, 49152}, {RT_CU_DEV_WARP, rec.s.warp_threads},
-        {RT_CU_DEV_REGS_PER_CTA, rec.s.regs_per_cta_max}, {RT_CU_DEV_SMS, rec.s.sms}, {RT_CU_DEV_INTEGRATED, rec.s.unified},
-        {RT_CU_DEV_COMPUTE_MODE, 0}, {RT_CU_DEV_L2_BYTES, rec.s.l2_bytes}, {RT_CU_DEV_THREADS_PER_SM, rec.s.threads_per_sm},
-        {RT_CU_DEV_MAJOR, rec.s.compute_major}, {RT_CU_DEV_MINOR, rec.s.compute_minor},
-        {RT_CU_DEV_SMEM_PER_SM, rec.s.smem_per_sm_bytes}, {RT_CU_DEV_REGS_PER_SM, rec.s.regs_per_sm}, {RT_CU_DEV_COOPERATIVE, 1},
-        {RT_CU_DEV_SMEM_OPTIN, rec.s.smem_per_cta_bytes}, {RT_CU_DEV_CTAS_PER_SM, rec.s.ctas_per_sm},
+        {RT_CU_DEV_CTA_THREADS, rec.s.cta_threads_max},
+        {RT_CU_DEV_CTA_X, rec.s.cta_x_max},
+        {RT_CU_DEV_CTA_Y, rec.s.cta_y_max},
+        {RT_CU_DEV_CTA_Z, rec.s.cta_z_max},
+        {RT_CU_DEV_GRID_X, rec.s.grid_x_max},
+        {RT_CU_DEV_GRID_Y, rec.s.grid_y_max},
+        {RT_CU_DEV_GRID_Z, rec.s.grid_z_max},
+        {RT_CU_DEV_SMEM_PER_CTA, 49152},
+        {RT_CU_DEV_WARP, rec.s.warp_threads},
+        {RT_CU_DEV_REGS_PER_CTA, rec.s.regs_per_cta_max},
+        {RT_CU_DEV_SMS, rec.s.sms},
+        {RT_CU_DEV_INTEGRATED, rec.s.unified},
+        {RT_CU_DEV_COMPUTE_MODE, 0},
+        {RT_CU_DEV_L2_BYTES, rec.s.l2_bytes},
+        {RT_CU_DEV_THREADS_PER_SM, rec.s.threads_per_sm},
+        {RT_CU_DEV_MAJOR, rec.s.compute_major},
+        {RT_CU_DEV_MINOR, rec.s.compute_minor},
+        {RT_CU_DEV_SMEM_PER_SM, rec.s.smem_per_sm_bytes},
+        {RT_CU_DEV_REGS_PER_SM, rec.s.regs_per_sm},
+        {RT_CU_DEV_COOPERATIVE, 1},
+        {RT_CU_DEV_SMEM_OPTIN, rec.s.smem_per_cta_bytes},
+        {RT_CU_DEV_CTAS_PER_SM, rec.s.ctas_per_sm},
         {RT_CU_DEV_SMEM_RESERVED, rec.s.smem_reserved_bytes},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -167,7 +189,8 @@ rt_cu_result cuDeviceGetAttribute(int *value, rt_cu_device_attr attr, rt_cu_devi
     return rec_leave("cuDeviceGetAttribute", r);
 }
 
-rt_cu_result cuCtxCreate_v4(rt_cu_context *context, rt_cu_ctx_params *params, unsigned flags, rt_cu_device device) {
+rt_cu_result cuCtxCreate_v4(rt_cu_context *context, rt_cu_ctx_params *params, unsigned flags,
+                            rt_cu_device device) {
     rt_cu_result r = enter_device("cuCtxCreate_v4", device);
     if (r == RT_CU_SUCCESS && (params != NULL || (flags & ~7U) != 0)) {
         r = RT_CU_INVALID_VALUE;

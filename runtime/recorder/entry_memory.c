@@ -60,7 +60,8 @@ rt_cu_result cuMemFreeHost(void *at) {
     return give("cuMemFreeHost", at, true);
 }
 
-/* An operation on [device, device + n_bytes), or the refusal of one that reaches outside an allocation. */
+/* An operation on [device, device + n_bytes), or the refusal of one that reaches outside an
+ * allocation. */
 static rt_cu_result ranged(const rec_op *op) {
     if (op->n_bytes == 0) {
         return RT_CU_SUCCESS;
@@ -95,7 +96,8 @@ rt_cu_result cuMemsetD8_v2(rt_cu_ptr to, unsigned char value, size_t n_bytes) {
 }
 
 rt_cu_result cuMemcpyHtoD_v2(rt_cu_ptr to, const void *from, size_t n_bytes) {
-    const rec_op op = {.kind = REC_TO_DEVICE, .device = to, .host = (void *)(uintptr_t)from, .n_bytes = n_bytes};
+    const rec_op op = {
+        .kind = REC_TO_DEVICE, .device = to, .host = (void *)(uintptr_t)from, .n_bytes = n_bytes};
     return now("cuMemcpyHtoD_v2", &op);
 }
 
@@ -104,8 +106,10 @@ rt_cu_result cuMemcpyDtoH_v2(void *to, rt_cu_ptr from, size_t n_bytes) {
     return now("cuMemcpyDtoH_v2", &op);
 }
 
-rt_cu_result cuMemcpyHtoDAsync_v2(rt_cu_ptr to, const void *from, size_t n_bytes, rt_cu_stream stream) {
-    const rec_op op = {.kind = REC_TO_DEVICE, .device = to, .host = (void *)(uintptr_t)from, .n_bytes = n_bytes};
+rt_cu_result cuMemcpyHtoDAsync_v2(rt_cu_ptr to, const void *from, size_t n_bytes,
+                                  rt_cu_stream stream) {
+    const rec_op op = {
+        .kind = REC_TO_DEVICE, .device = to, .host = (void *)(uintptr_t)from, .n_bytes = n_bytes};
     return later("cuMemcpyHtoDAsync_v2", &op, stream);
 }
 

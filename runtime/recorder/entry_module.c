@@ -24,12 +24,15 @@ static rt_cu_result read_module(rec_module *m, const void *image) {
         return rec_refuse(REC_other_architecture);
     }
     lb_cubin_kernel k;
-    while (m->n_functions < REC_KERNELS_MAX && lb_cubin_kernel_at(&m->cubin, m->n_functions, &k, &err)) {
+    while (m->n_functions < REC_KERNELS_MAX &&
+           lb_cubin_kernel_at(&m->cubin, m->n_functions, &k, &err)) {
         rec_function *f = &m->functions[m->n_functions++];
         snprintf(f->name, sizeof f->name, "%s", k.name);
         f->facts = k;
         f->facts.name = f->name;
-        f->dynamic_smem_max = REC_SMEM_WITHOUT_OPT_IN - (k.static_smem_bytes < REC_SMEM_WITHOUT_OPT_IN ? k.static_smem_bytes : 0);
+        f->dynamic_smem_max =
+            REC_SMEM_WITHOUT_OPT_IN -
+            (k.static_smem_bytes < REC_SMEM_WITHOUT_OPT_IN ? k.static_smem_bytes : 0);
         f->module = m;
     }
     return err.code == LB_OK ? rec_backend_here()->load(image, n) : rec_refuse(REC_bad_image);
@@ -106,7 +109,8 @@ rt_cu_result cuFuncSetAttribute(rt_cu_function function, rt_cu_func_attr attr, i
     if (r == RT_CU_SUCCESS) {
         rec_function *f = as_function(function);
         bool known = attr == RT_CU_FUNC_DYNAMIC_SHARED_BYTES && value >= 0;
-        bool fits = known && (unsigned)value + f->facts.static_smem_bytes <= rec.s.smem_per_cta_bytes;
+        bool fits =
+            known && (unsigned)value + f->facts.static_smem_bytes <= rec.s.smem_per_cta_bytes;
         r = fits ? RT_CU_SUCCESS : rec_refuse(REC_shared_attribute_above_limit);
         f->dynamic_smem_max = fits ? (unsigned)value : f->dynamic_smem_max;
     }
@@ -114,7 +118,8 @@ rt_cu_result cuFuncSetAttribute(rt_cu_function function, rt_cu_func_attr attr, i
 }
 
 /* Kernels of lagen take one struct. */
-rt_cu_result cuFuncGetParamInfo(rt_cu_function function, size_t index, size_t *offset, size_t *n_bytes) {
+rt_cu_result cuFuncGetParamInfo(rt_cu_function function, size_t index, size_t *offset,
+                                size_t *n_bytes) {
     rt_cu_result r = rec_enter("cuFuncGetParamInfo", REC_CONTEXT);
     if (r == RT_CU_SUCCESS) {
         const rec_function *f = as_function(function);
@@ -128,7 +133,8 @@ rt_cu_result cuFuncGetParamInfo(rt_cu_function function, size_t index, size_t *o
     return rec_leave("cuFuncGetParamInfo", r);
 }
 
-rt_cu_result cuOccupancyMaxActiveBlocksPerMultiprocessor(int *n, rt_cu_function function, int threads, size_t smem_bytes) {
+rt_cu_result cuOccupancyMaxActiveBlocksPerMultiprocessor(int *n, rt_cu_function function,
+                                                         int threads, size_t smem_bytes) {
     static const char call[] = "cuOccupancyMaxActiveBlocksPerMultiprocessor";
     rt_cu_result r = rec_enter(call, REC_CONTEXT);
     if (r == RT_CU_SUCCESS && threads <= 0) {

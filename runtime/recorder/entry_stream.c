@@ -14,8 +14,9 @@ static rec_graph *as_graph(void *g) {
 }
 
 static void note_launch(const rec_launch *l) {
-    rec_note("launch %s grid %u %u %u block %u %u %u smem %u%s", l->kernel, l->grid[0], l->grid[1], l->grid[2], l->block[0],
-             l->block[1], l->block[2], l->smem_bytes, l->overlaps ? " overlaps" : "");
+    rec_note("launch %s grid %u %u %u block %u %u %u smem %u%s", l->kernel, l->grid[0], l->grid[1],
+             l->grid[2], l->block[0], l->block[1], l->block[2], l->smem_bytes,
+             l->overlaps ? " overlaps" : "");
 }
 
 /* Executes one operation. */
@@ -133,7 +134,8 @@ static void read_attrs(const rt_cu_launch_config *c, rec_launch *l) {
     }
 }
 
-rt_cu_result cuLaunchKernelEx(const rt_cu_launch_config *c, rt_cu_function function, void **params, void **extra) {
+rt_cu_result cuLaunchKernelEx(const rt_cu_launch_config *c, rt_cu_function function, void **params,
+                              void **extra) {
     rt_cu_result r = rec_enter("cuLaunchKernelEx", REC_CONTEXT);
     rec_op op = {.kind = REC_LAUNCH};
     rec_launch *l = &op.launch;
@@ -142,7 +144,10 @@ rt_cu_result cuLaunchKernelEx(const rt_cu_launch_config *c, rt_cu_function funct
         r = rec_refuse(REC_null_function);
     }
     if (r == RT_CU_SUCCESS) {
-        *l = (rec_launch){.kernel = f->name, .facts = &f->facts, .smem_bytes = c->smem_bytes, .cluster = {1, 1, 1},
+        *l = (rec_launch){.kernel = f->name,
+                          .facts = &f->facts,
+                          .smem_bytes = c->smem_bytes,
+                          .cluster = {1, 1, 1},
                           .params = f->facts.param_bytes == 0 ? "" : params[0]};
         memcpy(l->grid, c->grid, sizeof l->grid);
         memcpy(l->block, c->block, sizeof l->block);
@@ -150,7 +155,8 @@ rt_cu_result cuLaunchKernelEx(const rt_cu_launch_config *c, rt_cu_function funct
         r = rec_check_launch(f, l);
     }
     if (r != RT_CU_SUCCESS && f != NULL) {
-        rec_note("refused %s grid %u %u %u block %u smem %u", f->name, c->grid[0], c->grid[1], c->grid[2], c->block[0], c->smem_bytes);
+        rec_note("refused %s grid %u %u %u block %u smem %u", f->name, c->grid[0], c->grid[1],
+                 c->grid[2], c->block[0], c->smem_bytes);
     }
     return rec_leave("cuLaunchKernelEx", r == RT_CU_SUCCESS ? rec_do(&op) : r);
 }
@@ -158,7 +164,9 @@ rt_cu_result cuLaunchKernelEx(const rt_cu_launch_config *c, rt_cu_function funct
 rt_cu_result cuStreamBeginCapture_v2(rt_cu_stream stream, rt_cu_capture_mode mode) {
     rt_cu_result r = rec_enter("cuStreamBeginCapture_v2", REC_CONTEXT);
     if (r == RT_CU_SUCCESS) {
-        r = stream == NULL ? RT_CU_STREAM_CAPTURE_UNSUPPORTED : rec.capture != REC_NOT || mode > 2 ? RT_CU_ILLEGAL_STATE : r;
+        r = stream == NULL                       ? RT_CU_STREAM_CAPTURE_UNSUPPORTED
+            : rec.capture != REC_NOT || mode > 2 ? RT_CU_ILLEGAL_STATE
+                                                 : r;
     }
     rec_graph *g = r == RT_CU_SUCCESS ? calloc(1, sizeof *g) : NULL;
     if (g != NULL) {
@@ -202,7 +210,8 @@ static rec_graph *copy_of(const rec_graph *g) {
     return copy;
 }
 
-rt_cu_result cuGraphInstantiateWithFlags(rt_cu_graph_exec *exec, rt_cu_graph graph, unsigned long long flags) {
+rt_cu_result cuGraphInstantiateWithFlags(rt_cu_graph_exec *exec, rt_cu_graph graph,
+                                         unsigned long long flags) {
     rt_cu_result r = rec_enter("cuGraphInstantiateWithFlags", REC_CONTEXT);
     if (r == RT_CU_SUCCESS && (graph == NULL || flags != 0)) {
         r = RT_CU_INVALID_VALUE;

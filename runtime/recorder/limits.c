@@ -18,13 +18,16 @@ static unsigned long long regs_of_warp(const rec_function *f) {
 unsigned rec_function_threads(const rec_function *f) {
     unsigned long long by_regs = rec.s.cta_threads_max;
     if (f->facts.regs != 0) {
-        by_regs = rec.s.regs_per_cta_max / regs_of_warp(f) / SM_PARTS * SM_PARTS * rec.s.warp_threads;
+        by_regs =
+            rec.s.regs_per_cta_max / regs_of_warp(f) / SM_PARTS * SM_PARTS * rec.s.warp_threads;
     }
-    unsigned long long bound = f->facts.max_threads == 0 ? rec.s.cta_threads_max : f->facts.max_threads;
+    unsigned long long bound =
+        f->facts.max_threads == 0 ? rec.s.cta_threads_max : f->facts.max_threads;
     return (unsigned)least(least(by_regs, bound), rec.s.cta_threads_max);
 }
 
-/* Whether the registers of one cta pass what hardware gives it: it counts warps as if they filled all parts alike. */
+/* Whether the registers of one cta pass what hardware gives it: it counts warps as if they filled
+ * all parts alike. */
 static bool too_many_registers(const rec_function *f, unsigned long long threads) {
     unsigned long long warps = ceil_to(threads, rec.s.warp_threads) / rec.s.warp_threads;
     return regs_of_warp(f) * ceil_to(warps, SM_PARTS) > rec.s.regs_per_cta_max;
@@ -33,10 +36,12 @@ static bool too_many_registers(const rec_function *f, unsigned long long threads
 unsigned rec_ctas_of_sm(const rec_function *f, unsigned threads, size_t smem_bytes) {
     unsigned long long warps = ceil_to(threads, rec.s.warp_threads) / rec.s.warp_threads;
     unsigned long long smem = smem_bytes + f->facts.static_smem_bytes;
-    if (threads > rec_function_threads(f) || smem > rec.s.smem_per_cta_bytes || too_many_registers(f, threads)) {
+    if (threads > rec_function_threads(f) || smem > rec.s.smem_per_cta_bytes ||
+        too_many_registers(f, threads)) {
         return 0;
     }
-    unsigned long long n = least(rec.s.ctas_per_sm, rec.s.threads_per_sm / (warps * rec.s.warp_threads));
+    unsigned long long n =
+        least(rec.s.ctas_per_sm, rec.s.threads_per_sm / (warps * rec.s.warp_threads));
     n = least(n, rec.s.smem_per_sm_bytes / ceil_to(smem + rec.s.smem_reserved_bytes, 128));
     if (f->facts.regs != 0) {
         n = least(n, rec.s.regs_per_sm / SM_PARTS / regs_of_warp(f) * SM_PARTS / warps);
@@ -87,7 +92,8 @@ rt_cu_result rec_check_launch(const rec_function *f, const rec_launch *l) {
         r = check_cluster(l);
     }
     unsigned long long ctas = (unsigned long long)l->grid[0] * l->grid[1] * l->grid[2];
-    if (r == RT_CU_SUCCESS && l->cooperative && ctas > rec.s.sms * rec_ctas_of_sm(f, (unsigned)threads, l->smem_bytes)) {
+    if (r == RT_CU_SUCCESS && l->cooperative &&
+        ctas > rec.s.sms * rec_ctas_of_sm(f, (unsigned)threads, l->smem_bytes)) {
         r = rec_refuse(REC_cooperative_too_large);
     }
     return r;

@@ -1,4 +1,5 @@
-/* memory.c -- allocations: device memory from the backend, pinned memory from the system, and what lies in them. */
+/* memory.c -- allocations: device memory from the backend, pinned memory from the system, and what
+ * lies in them. */
 #include <stdlib.h>
 
 #include "recorder/recorder.h"
@@ -17,7 +18,8 @@ bool rec_owns(rt_cu_ptr at, size_t n_bytes, bool host) {
     for (unsigned i = 0; i < REC_ALLOCS_MAX; i++) {
         const rec_alloc *a = &rec.allocs[i];
         rt_cu_ptr begin = (rt_cu_ptr)(uintptr_t)a->at;
-        if (a->n_bytes != 0 && a->host == host && at >= begin && at - begin <= a->n_bytes && n_bytes <= a->n_bytes - (at - begin)) {
+        if (a->n_bytes != 0 && a->host == host && at >= begin && at - begin <= a->n_bytes &&
+            n_bytes <= a->n_bytes - (at - begin)) {
             return true;
         }
     }
@@ -42,7 +44,8 @@ rt_cu_result rec_take(size_t n_bytes, bool host, void **out) {
     if (a == NULL || (!host && n_bytes > room)) {
         return rec_refuse(REC_alloc_too_much);
     }
-    void *at = host ? aligned_alloc(4096, (n_bytes + 4095) / 4096 * 4096) : rec_backend_here()->alloc(n_bytes);
+    void *at = host ? aligned_alloc(4096, (n_bytes + 4095) / 4096 * 4096)
+                    : rec_backend_here()->alloc(n_bytes);
     if (at == NULL) {
         return rec_refuse(REC_alloc_too_much);
     }

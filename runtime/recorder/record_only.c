@@ -1,5 +1,6 @@
-/* record_only.c -- the backend that executes nothing. Device memory is reserved addresses that hold no bytes, so a plan of any
- * size can be recorded; what comes back from it is zeros. Linux (mmap). */
+/* record_only.c -- the backend that executes nothing. Device memory is reserved addresses that hold
+ * no bytes, so a plan of any size can be recorded; what comes back from it is zeros. Linux (mmap).
+ */
 #define _GNU_SOURCE
 #include <string.h>
 #include <sys/mman.h>

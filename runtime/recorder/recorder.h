@@ -1,8 +1,9 @@
-/* recorder.h -- what the recorder's files share: a libcuda look-alike that checks and records calls against the limits of a
- * chosen hardware row and answers with hardware's own error codes.
+/* recorder.h -- what the recorder's files share: a libcuda look-alike that checks and records calls
+ * against the limits of a chosen hardware row and answers with hardware's own error codes.
  *
- * Its settings are a text file, named by LAGEN_RECORDER: lines `key value` (limits.def's names, and those of settings.c). The
- * driver API has no handle for the driver itself, so this library keeps one state, behind one mutex. */
+ * Its settings are a text file, named by LAGEN_RECORDER: lines `key value` (limits.def's names, and
+ * those of settings.c). The driver API has no handle for the driver itself, so this library keeps
+ * one state, behind one mutex. */
 #ifndef REC_RECORDER_H
 #define REC_RECORDER_H
 
@@ -11,7 +12,12 @@
 
 #include "recorder/backend.h"
 
-enum { REC_DEVICES_MAX = 8, REC_ALLOCS_MAX = 4096, REC_KERNELS_MAX = 64, REC_PARAM_BYTES_MAX = 32764 };
+enum {
+    REC_DEVICES_MAX = 8,
+    REC_ALLOCS_MAX = 4096,
+    REC_KERNELS_MAX = 64,
+    REC_PARAM_BYTES_MAX = 32764
+};
 
 typedef struct rec_settings {
     char name[96];
@@ -51,14 +57,15 @@ typedef enum rec_capture { REC_NOT, REC_CAPTURING, REC_SPOILT } rec_capture;
 
 typedef struct rec_state {
     pthread_mutex_t lock;
-    bool loaded;              /* settings were read */
-    bool initialized;         /* cuInit */
+    bool loaded;      /* settings were read */
+    bool initialized; /* cuInit */
     rec_settings s;
     FILE *log;
     rec_alloc allocs[REC_ALLOCS_MAX];
     unsigned long long device_bytes, launches;
-    unsigned calls, fail_at;  /* number of the call that fails; 0: none */
-    rt_cu_result fail_code, lost; /* lost: what every call returns after an error that takes the context */
+    unsigned calls, fail_at; /* number of the call that fails; 0: none */
+    rt_cu_result fail_code,
+        lost; /* lost: what every call returns after an error that takes the context */
     const char *last;
     unsigned contexts;
     rec_capture capture;
@@ -68,8 +75,9 @@ typedef struct rec_state {
 extern rec_state rec;
 extern _Thread_local bool rec_has_context; /* of this thread */
 
-/* Every entry point begins with rec_enter (which takes the lock) and returns rec_leave(code). rec_enter returns the code
- * that the call must return unmade: a failure on order, a lost context, no cuInit, no context. */
+/* Every entry point begins with rec_enter (which takes the lock) and returns rec_leave(code).
+ * rec_enter returns the code that the call must return unmade: a failure on order, a lost context,
+ * no cuInit, no context. */
 typedef enum rec_needs { REC_NOTHING, REC_INIT, REC_CONTEXT } rec_needs;
 rt_cu_result rec_enter(const char *call, rec_needs needs);
 rt_cu_result rec_leave(const char *call, rt_cu_result result);
@@ -83,8 +91,10 @@ enum rec_refusal {
 rt_cu_result rec_refuse(enum rec_refusal why);
 
 void rec_begin(void); /* cuInit: reads the settings again unless something runs with them */
-void rec_settings_load(rec_settings *s); /* a file that cannot be read leaves the defaults and a note on stderr */
-void rec_note(const char *format, ...) __attribute__((format(printf, 1, 2))); /* a line of the log */
+void rec_settings_load(
+    rec_settings *s); /* a file that cannot be read leaves the defaults and a note on stderr */
+void rec_note(const char *format, ...)
+    __attribute__((format(printf, 1, 2))); /* a line of the log */
 
 /* memory.c: true if [at, at + n) lies in one allocation of that kind. */
 bool rec_owns(rt_cu_ptr at, size_t n_bytes, bool host);

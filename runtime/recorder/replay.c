@@ -1,4 +1,5 @@
-/* replay.c -- makes the launches of a list on the recorder, linked in: `lagen verify --replay` runs it. Nothing is executed.
+/* replay.c -- makes the launches of a list on the recorder, linked in: `lagen verify --replay` runs
+ * it. Nothing is executed.
  *
  *   lagen-replay LIST        settings as for the recorder (LAGEN_RECORDER)
  * Lines of the list:
@@ -57,7 +58,8 @@ static int add_module(replay *p, const char *line) {
         return refused(line, "module", RT_CU_INVALID_VALUE);
     }
     p->images[at] = read_file(path);
-    rt_cu_result r = p->images[at] == NULL ? RT_CU_INVALID_IMAGE : cuModuleLoadData(&p->modules[at], p->images[at]);
+    rt_cu_result r = p->images[at] == NULL ? RT_CU_INVALID_IMAGE
+                                           : cuModuleLoadData(&p->modules[at], p->images[at]);
     if (r != RT_CU_SUCCESS) {
         return refused(line, "cuModuleLoadData", r);
     }
@@ -68,13 +70,15 @@ static int add_module(replay *p, const char *line) {
 static int make_launch(replay *p, const char *line) {
     unsigned module = 0;
     rt_cu_launch_config c = {.block = {0, 1, 1}};
-    if (sscanf(line, "launch %u %u %u %u %u %u", &module, &c.grid[0], &c.grid[1], &c.grid[2], &c.block[0], &c.smem_bytes) != 6 ||
+    if (sscanf(line, "launch %u %u %u %u %u %u", &module, &c.grid[0], &c.grid[1], &c.grid[2],
+               &c.block[0], &c.smem_bytes) != 6 ||
         module >= p->n_functions) {
         return refused(line, "launch", RT_CU_INVALID_VALUE);
     }
     rt_cu_result r = RT_CU_SUCCESS;
     if (c.smem_bytes > 48 * 1024) {
-        r = cuFuncSetAttribute(p->functions[module], RT_CU_FUNC_DYNAMIC_SHARED_BYTES, (int)c.smem_bytes);
+        r = cuFuncSetAttribute(p->functions[module], RT_CU_FUNC_DYNAMIC_SHARED_BYTES,
+                               (int)c.smem_bytes);
     }
     if (r != RT_CU_SUCCESS) {
         return refused(line, "cuFuncSetAttribute", r);
@@ -97,7 +101,8 @@ static int one_line(replay *p, const char *line) {
     if (strncmp(line, "module ", 7) == 0) {
         return add_module(p, line);
     }
-    return strncmp(line, "alloc ", 6) == 0 ? make_alloc(line) : refused(line, "a line", RT_CU_INVALID_VALUE);
+    return strncmp(line, "alloc ", 6) == 0 ? make_alloc(line)
+                                           : refused(line, "a line", RT_CU_INVALID_VALUE);
 }
 
 static void clean_up(replay *p, rt_cu_context context) {

@@ -20,10 +20,10 @@ rt_cu_result rec_refuse(enum rec_refusal why) {
 }
 
 static void set_number(rec_settings *s, const char *key, const char *value) {
-#define REC_NUMBER(name, otherwise) \
-    if (strcmp(key, #name) == 0) { \
-        s->name = strtoull(value, NULL, 10); \
-        return; \
+#define REC_NUMBER(name, otherwise)                                                                \
+    if (strcmp(key, #name) == 0) {                                                                 \
+        s->name = strtoull(value, NULL, 10);                                                       \
+        return;                                                                                    \
     }
 #include "recorder/settings.def"
     fprintf(stderr, "recorder: unknown setting '%s'\n", key);
@@ -99,7 +99,8 @@ void rec_begin(void) {
 
 /* Codes after which every later call fails alike. Source: comments of CUresult in cuda.h 13.0. */
 static bool takes_context(rt_cu_result r) {
-    return r == RT_CU_ECC_UNCORRECTABLE || r == RT_CU_ILLEGAL_ADDRESS || r == RT_CU_LAUNCH_TIMEOUT ||
+    return r == RT_CU_ECC_UNCORRECTABLE || r == RT_CU_ILLEGAL_ADDRESS ||
+           r == RT_CU_LAUNCH_TIMEOUT ||
            (r >= RT_CU_HARDWARE_STACK_ERROR && r <= RT_CU_LAUNCH_FAILED) || r == RT_CU_ASSERT;
 }
 

@@ -1,4 +1,5 @@
-/* test_prove_gpu.c -- the facts of a GPU's row: each is broken once, and the prover says which. Every row plans and proves. */
+/* test_prove_gpu.c -- the facts of a GPU's row: each is broken once, and the prover says which.
+ * Every row plans and proves. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,7 +11,8 @@
 
 #include "plans.h"
 
-static const plans_request TINY = {.recipe = "synth/llama-tiny", .target = "sm_90", .ctx = 512, .chunk = 9, .slots = 2};
+static const plans_request TINY = {
+    .recipe = "synth/llama-tiny", .target = "sm_90", .ctx = 512, .chunk = 9, .slots = 2};
 
 static void refused(const lg_plan *plan, const char *says) {
     lb_arena memory;
@@ -35,7 +37,11 @@ static void every_row_proves(void **state) {
         if (!rows[i].gpu) {
             continue;
         }
-        plans_open(&p, &(plans_request){.recipe = "synth/llama-576", .target = rows[i].name, .ctx = 512, .chunk = 64, .slots = 3});
+        plans_open(&p, &(plans_request){.recipe = "synth/llama-576",
+                                        .target = rows[i].name,
+                                        .ctx = 512,
+                                        .chunk = 64,
+                                        .slots = 3});
         assert_true(p.r.plan->n_kernels > 10);
         plans_close(&p);
     }
@@ -47,14 +53,20 @@ static void layers_share_kernels(void **state) {
     plans two;
     plans seven;
     plans_open(&two, &TINY);
-    plans_open(&seven, &(plans_request){.recipe = "synth/llama-tiny", .target = "sm_90", .layers = 7, .ctx = 512, .chunk = 9, .slots = 2});
+    plans_open(&seven, &(plans_request){.recipe = "synth/llama-tiny",
+                                        .target = "sm_90",
+                                        .layers = 7,
+                                        .ctx = 512,
+                                        .chunk = 9,
+                                        .slots = 2});
     assert_true(seven.r.plan->n_launches > two.r.plan->n_launches);
     assert_int_equal(seven.r.plan->n_kernels, two.r.plan->n_kernels);
     plans_close(&two);
     plans_close(&seven);
 }
 
-/* A product has a kernel of its own for few rows, proved beside the other with the same parameters. */
+/* A product has a kernel of its own for few rows, proved beside the other with the same parameters.
+ */
 static void few_rows_have_their_kernel(void **state) {
     (void)state;
     plans p;
@@ -157,7 +169,8 @@ static void parameters_have_a_known_size(void **state) {
     lg_kernel *k = &p.r.plan->kernels[0];
     assert_true(lg_prove_param_bytes(k, &n, &e));
     assert_int_equal(n, 24); /* w, y, step */
-    const lg_param odd[] = {{"a", "uint32_t"}, {"b", "const float *"}, {"c", "uint32_t"}, {"d", "uint32_t"}};
+    const lg_param odd[] = {
+        {"a", "uint32_t"}, {"b", "const float *"}, {"c", "uint32_t"}, {"d", "uint32_t"}};
     const lg_kernel three = {.name = "k", .params = odd, .n_params = 3};
     const lg_kernel four = {.name = "k", .params = odd, .n_params = 4};
     const lg_kernel one = {.name = "k", .params = odd, .n_params = 1};
@@ -196,14 +209,16 @@ static void the_step_has_its_place(void **state) {
     plans_close(&p);
 }
 
-/* What ptxas of toolkit 13.0 gave to a kernel that wants 250 registers, under these launch bounds, for sm_90. */
+/* What ptxas of toolkit 13.0 gave to a kernel that wants 250 registers, under these launch bounds,
+ * for sm_90. */
 static void caps_are_those_of_the_compiler(void **state) {
     (void)state;
     static const struct {
         uint64_t threads, ctas, regs;
-    } seen[] = {{384, 2, 80},  {384, 1, 168}, {256, 3, 80},  {128, 3, 168}, {128, 5, 96},  {128, 4, 128}, {640, 1, 96},
-                {1024, 1, 64}, {512, 2, 64},  {512, 1, 128}, {224, 1, 255}, {288, 2, 96},  {288, 1, 168}, {160, 1, 255},
-                {160, 6, 64},  {96, 8, 80},   {96, 10, 64},  {64, 16, 64},  {32, 16, 128}, {32, 32, 64}};
+    } seen[] = {{384, 2, 80},  {384, 1, 168}, {256, 3, 80},  {128, 3, 168}, {128, 5, 96},
+                {128, 4, 128}, {640, 1, 96},  {1024, 1, 64}, {512, 2, 64},  {512, 1, 128},
+                {224, 1, 255}, {288, 2, 96},  {288, 1, 168}, {160, 1, 255}, {160, 6, 64},
+                {96, 8, 80},   {96, 10, 64},  {64, 16, 64},  {32, 16, 128}, {32, 32, 64}};
     const lg_hw_row *hw = NULL;
     lb_err e = {0};
     assert_true(lg_hw_find("sm_90", &hw, &e));

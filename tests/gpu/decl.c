@@ -1,5 +1,5 @@
-/* decl.c -- compared by the compiler: our declarations of the CUDA driver API against the toolkit's cuda.h. Not linked.
- * Compiled with -I<toolkit>/include; see test_driver_decl.py. */
+/* decl.c -- compared by the compiler: our declarations of the CUDA driver API against the toolkit's
+ * cuda.h. Not linked. Compiled with -I<toolkit>/include; see test_driver_decl.py. */
 #include <cuda.h>
 #include <stddef.h>
 
@@ -17,13 +17,14 @@
 #define rt_cu_uuid CUuuid
 #define rt_cu_launch_config CUlaunchConfig
 
-/* cuda.h maps unsuffixed names to the versioned ones by macros: a row with an unsuffixed name would grow here. A versioned
- * name that is not this header's current one is not declared. */
+/* cuda.h maps unsuffixed names to the versioned ones by macros: a row with an unsuffixed name would
+ * grow here. A versioned name that is not this header's current one is not declared. */
 #define TEXT_OF(x) #x
 #define TEXT(x) TEXT_OF(x)
-#define RT_CU(name, parameters) \
-    _Static_assert(sizeof TEXT(name) == sizeof #name, #name " is not the versioned name"); \
-    _Static_assert(__builtin_types_compatible_p(__typeof__(&name), CUresult(*) parameters), #name " differs from cuda.h");
+#define RT_CU(name, parameters)                                                                    \
+    _Static_assert(sizeof TEXT(name) == sizeof #name, #name " is not the versioned name");         \
+    _Static_assert(__builtin_types_compatible_p(__typeof__(&name), CUresult(*) parameters),        \
+                   #name " differs from cuda.h");
 #include "cuda/driver.def"
 
 #undef rt_cu_result
@@ -38,7 +39,8 @@
 
 /* ---- types and structs */
 
-#define SAME_SIZE(ours, theirs) _Static_assert(sizeof(ours) == sizeof(theirs), #ours " and " #theirs " differ in size");
+#define SAME_SIZE(ours, theirs)                                                                    \
+    _Static_assert(sizeof(ours) == sizeof(theirs), #ours " and " #theirs " differ in size");
 SAME_SIZE(rt_cu_result, CUresult)
 SAME_SIZE(rt_cu_device, CUdevice)
 SAME_SIZE(rt_cu_device_attr, CUdevice_attribute)
@@ -49,12 +51,14 @@ SAME_SIZE(rt_cu_uuid, CUuuid)
 SAME_SIZE(rt_cu_launch_attr, CUlaunchAttribute)
 SAME_SIZE(rt_cu_launch_config, CUlaunchConfig)
 
-#define SAME_PLACE(ours, a, theirs, b) \
-    _Static_assert(offsetof(ours, a) == offsetof(theirs, b), #ours "." #a " is not where " #theirs "." #b " is");
+#define SAME_PLACE(ours, a, theirs, b)                                                             \
+    _Static_assert(offsetof(ours, a) == offsetof(theirs, b),                                       \
+                   #ours "." #a " is not where " #theirs "." #b " is");
 SAME_PLACE(rt_cu_launch_attr, id, CUlaunchAttribute, id)
 SAME_PLACE(rt_cu_launch_attr, value, CUlaunchAttribute, value)
 SAME_PLACE(rt_cu_launch_attr, value.cooperative, CUlaunchAttribute, value.cooperative)
-SAME_PLACE(rt_cu_launch_attr, value.programmatic_serialization, CUlaunchAttribute, value.programmaticStreamSerializationAllowed)
+SAME_PLACE(rt_cu_launch_attr, value.programmatic_serialization, CUlaunchAttribute,
+           value.programmaticStreamSerializationAllowed)
 SAME_PLACE(rt_cu_launch_attr, value.cluster, CUlaunchAttribute, value.clusterDim)
 SAME_PLACE(rt_cu_launch_config, grid[0], CUlaunchConfig, gridDimX)
 SAME_PLACE(rt_cu_launch_config, grid[1], CUlaunchConfig, gridDimY)

@@ -1,5 +1,6 @@
--- embed with its rows on y, which no kernel of lagen has: so that the planner's static tile and the row's limit there are met by a
--- whole program (tests/gpu/test_program.py puts this file in the real one's place).
+-- embed with its rows on y, which no kernel of lagen has: so that the planner's static tile and the
+-- row's limit there are met by a whole program (tests/gpu/test_program.py puts this file in the real
+-- one's place).
 local descr = import("lib/descr.lua")
 local c_kernel = import("kernel/embed.c.lua")
 local cuda = import("lib/descr_cuda.lua")
@@ -7,7 +8,8 @@ local cuda = import("lib/descr_cuda.lua")
 function module.describe(op)
   local c = c_kernel.describe(op)
   local d = cuda.of(c, {
-    axes = { { name = "rows", kind = "rows", bound = "T", tile = 1, on = "y", fold = "none", base = "first_row" } },
+    axes = { { name = "rows", kind = "rows", bound = "T", tile = 1, on = "y", fold = "none",
+               base = "first_row" } },
     grid = { "1", "T", "1" }, block = 128, ctas_per_sm = 1, features = { "f16" },
   })
   local params = {}

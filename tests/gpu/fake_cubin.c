@@ -94,8 +94,9 @@ size_t fake_cubin(uint32_t arch, const fake_kernel *k, uint8_t *out, size_t size
     char names[512];
     image m = {out, EHDR, size};
     /* .shstrtab: each name after the one before */
-    int n = snprintf(names, sizeof names, "%c.shstrtab%c.strtab%c.symtab%c.nv.info%c.nv.info.%s%c.nv.shared.%s", 0, 0, 0, 0, 0,
-                     k->name, 0, k->name);
+    int n = snprintf(names, sizeof names,
+                     "%c.shstrtab%c.strtab%c.symtab%c.nv.info%c.nv.info.%s%c.nv.shared.%s", 0, 0, 0,
+                     0, 0, k->name, 0, k->name);
     uint32_t own = 1 + 10 + 8 + 8 + 9;
     uint32_t shared = own + 9 + (uint32_t)strlen(k->name) + 1;
     part parts[N_SECTIONS] = {{0}};

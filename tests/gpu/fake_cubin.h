@@ -1,4 +1,5 @@
-/* fake_cubin.h -- cubins made without a compiler: an ELF file with the records that lagen reads and no code. */
+/* fake_cubin.h -- cubins made without a compiler: an ELF file with the records that lagen reads and
+ * no code. */
 #ifndef FAKE_CUBIN_H
 #define FAKE_CUBIN_H
 

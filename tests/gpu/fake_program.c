@@ -28,15 +28,18 @@ typedef struct cut_params {
 } cut_params;
 
 static const char DEFAULTS[] =
-    "name NVIDIA H200\ncompute_major 9\ncompute_minor 0\nsms 132\nmemory_bytes 4294967296\nthreads_per_sm 2048\n"
+    "name NVIDIA H200\ncompute_major 9\ncompute_minor 0\nsms 132\nmemory_bytes 4294967296\n"
+    "threads_per_sm 2048\n"
     "smem_per_cta_bytes 232448\nsmem_per_sm_bytes 233472\n";
 
 static bool launch_cut(rt_cuda *c, const rt_step *s, lb_err *err) {
     const uint64_t n = s->n_rows;
     const uint64_t most = fake_uncut ? n : 65535;
     for (uint64_t base = 0; base < n; base += most) {
-        const cut_params p = {(float *)(void *)rt_cuda_arena(c, RT_ARENA_SCRATCH), rt_cuda_step_on_device(c), (uint32_t)base};
-        const rt_gpu_launch l = {2, {1, (uint32_t)(n - base < most ? n - base : most), 1}, "norm of rows", 1};
+        const cut_params p = {(float *)(void *)rt_cuda_arena(c, RT_ARENA_SCRATCH),
+                              rt_cuda_step_on_device(c), (uint32_t)base};
+        const rt_gpu_launch l = {
+            2, {1, (uint32_t)(n - base < most ? n - base : most), 1}, "norm of rows", 1};
         if (!rt_cuda_launch(c, &l, &p, s, err)) {
             return false;
         }
@@ -46,7 +49,8 @@ static bool launch_cut(rt_cuda *c, const rt_step *s, lb_err *err) {
 
 static bool launches(rt_cuda *c, const rt_step *s, lb_err *err) {
     const rows_params p = {(const float *)(void *)rt_cuda_arena(c, RT_ARENA_WEIGHTS),
-                           (float *)(void *)rt_cuda_arena(c, RT_ARENA_SCRATCH), rt_cuda_step_on_device(c)};
+                           (float *)(void *)rt_cuda_arena(c, RT_ARENA_SCRATCH),
+                           rt_cuda_step_on_device(c)};
     const rt_gpu_launch embed = {0, {s->n_rows, 1, 1}, "embed of token_embd", -1};
     const rt_gpu_launch head = {1, {s->n_logits, 20, 1}, "matmul of output", -1};
     return rt_cuda_launch(c, &embed, &p, s, err) && launch_cut(c, s, err) &&
@@ -97,7 +101,8 @@ static void write_weights(fake_program *p) {
     free(data);
 }
 
-void fake_program_kernel(fake_program *p, uint32_t i, uint32_t regs, uint32_t local, uint32_t smem, uint32_t params) {
+void fake_program_kernel(fake_program *p, uint32_t i, uint32_t regs, uint32_t local, uint32_t smem,
+                         uint32_t params) {
     rt_gpu_kernel *k = &p->kernels[i];
     const fake_kernel f = {k->name, regs, local, smem, params, k->block};
     size_t n = fake_cubin(90, &f, p->cubins[i], sizeof p->cubins[i]);
@@ -125,20 +130,42 @@ void fake_program_init(fake_program *p, const char *settings) {
         p->words[i] = i;
     }
     for (uint32_t i = 0; i < FAKE_KERNELS; i++) {
-        p->kernels[i] = (rt_gpu_kernel){.name = names[i], .block = 128, .smem_bytes = i == 1 ? 65536 : 0, .ctas_per_sm = 2,
-                                        .reg_cap = 168, .param_bytes = 24};
+        p->kernels[i] = (rt_gpu_kernel){.name = names[i],
+                                        .block = 128,
+                                        .smem_bytes = i == 1 ? 65536 : 0,
+                                        .ctas_per_sm = 2,
+                                        .reg_cap = 168,
+                                        .param_bytes = 24};
         fake_program_kernel(p, i, 40, 0, 0, 24);
     }
-    p->gpu = (rt_gpu){.compute_major = 9, .driver_min = 13000,
-                      .limits = {{2147483647, 65535, 65535}, 1024, 32, 2048, 32, 232448, 233472, 65536, 65536},
-                      .kernels = p->kernels, .n_kernels = FAKE_KERNELS, .n_launches = 3, .few_rows = 8, .step_offset_bytes = logits,
-                      .step_bytes = 64 + 4 * words, .launches = launches};
+    p->gpu = (rt_gpu){
+        .compute_major = 9,
+        .driver_min = 13000,
+        .limits = {{2147483647, 65535, 65535}, 1024, 32, 2048, 32, 232448, 233472, 65536, 65536},
+        .kernels = p->kernels,
+        .n_kernels = FAKE_KERNELS,
+        .n_launches = 3,
+        .few_rows = 8,
+        .step_offset_bytes = logits,
+        .step_bytes = 64 + 4 * words,
+        .launches = launches};
     p->file = (rt_file){"weights.bin", FAKE_WEIGHT_BYTES, p->digest};
-    p->model = (rt_model){.abi_version = RT_ABI_VERSION, .name = "fake", .arch_row = "sm_90", .n_vocab = FAKE_VOCAB,
-                          .ctx = FAKE_T_MAX, .slots = FAKE_SLOTS, .chunk = FAKE_T_MAX, .t_max = FAKE_T_MAX,
-                          .logit_rows_max = FAKE_SLOTS,
-                          .arena_bytes = {FAKE_WEIGHT_BYTES + 64, 4096, 8192, logits + p->gpu.step_bytes},
-                          .files = &p->file, .n_files = 1, .step = step, .device = &rt_cuda_ops, .gpu = &p->gpu};
+    p->model =
+        (rt_model){.abi_version = RT_ABI_VERSION,
+                   .name = "fake",
+                   .arch_row = "sm_90",
+                   .n_vocab = FAKE_VOCAB,
+                   .ctx = FAKE_T_MAX,
+                   .slots = FAKE_SLOTS,
+                   .chunk = FAKE_T_MAX,
+                   .t_max = FAKE_T_MAX,
+                   .logit_rows_max = FAKE_SLOTS,
+                   .arena_bytes = {FAKE_WEIGHT_BYTES + 64, 4096, 8192, logits + p->gpu.step_bytes},
+                   .files = &p->file,
+                   .n_files = 1,
+                   .step = step,
+                   .device = &rt_cuda_ops,
+                   .gpu = &p->gpu};
 }
 
 void fake_program_free(fake_program *p) {
@@ -155,7 +182,8 @@ bool fake_program_start(const fake_program *p, const char *wanted, rt_memory *me
     rt_pool *pool = NULL;
     *mem = (rt_memory){0};
     bool ok = rt_memory_map_on(&p->model, wanted, mem, err) && rt_pool_start(6, &pool, err) &&
-              rt_memory_touch(&p->model, mem, pool, err) && rt_weights_load(&p->model, &o, pool, mem, err);
+              rt_memory_touch(&p->model, mem, pool, err) &&
+              rt_weights_load(&p->model, &o, pool, mem, err);
     if (pool != NULL) {
         rt_pool_stop(pool);
     }

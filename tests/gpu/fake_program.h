@@ -1,5 +1,6 @@
-/* fake_program.h -- what emitted code for a GPU is, by hand and small: three launches, kernels without code, on the recorder.
- * The third launch has its rows on y and is cut as the planner would cut it, or, to show why, not at all. */
+/* fake_program.h -- what emitted code for a GPU is, by hand and small: three launches, kernels
+ * without code, on the recorder. The third launch has its rows on y and is cut as the planner would
+ * cut it, or, to show why, not at all. */
 #ifndef FAKE_PROGRAM_H
 #define FAKE_PROGRAM_H
 
@@ -10,7 +11,13 @@
 #include "memory.h"
 #include "recorder/control.h"
 
-enum { FAKE_T_MAX = 131072, FAKE_SLOTS = 4, FAKE_VOCAB = 320, FAKE_WEIGHT_BYTES = 100000, FAKE_KERNELS = 3 };
+enum {
+    FAKE_T_MAX = 131072,
+    FAKE_SLOTS = 4,
+    FAKE_VOCAB = 320,
+    FAKE_WEIGHT_BYTES = 100000,
+    FAKE_KERNELS = 3
+};
 
 typedef struct fake_program {
     rt_model model;
@@ -24,18 +31,21 @@ typedef struct fake_program {
 
 extern bool fake_uncut; /* the test hook that takes the static tile away */
 
-/* Makes the folder with weights.bin, points LAGEN_CUDA_DRIVER and LAGEN_RECORDER at the recorder with these settings ("key
- * value\n" lines; NULL: an H200 with 4 GiB). */
+/* Makes the folder with weights.bin, points LAGEN_CUDA_DRIVER and LAGEN_RECORDER at the recorder
+ * with these settings ("key value\n" lines; NULL: an H200 with 4 GiB). */
 void fake_program_init(fake_program *p, const char *settings);
 void fake_program_settings(const fake_program *p, const char *settings);
 void fake_program_free(fake_program *p);
 
-/* Replaces kernel i's cubin: registers, local, static shared and parameter bytes as a compiler might have made them. */
-void fake_program_kernel(fake_program *p, uint32_t i, uint32_t regs, uint32_t local, uint32_t smem, uint32_t params);
+/* Replaces kernel i's cubin: registers, local, static shared and parameter bytes as a compiler
+ * might have made them. */
+void fake_program_kernel(fake_program *p, uint32_t i, uint32_t regs, uint32_t local, uint32_t smem,
+                         uint32_t params);
 
 /* Map, load, ready. */
 bool fake_program_start(const fake_program *p, const char *wanted, rt_memory *mem, lb_err *err);
-/* A step of T rows of one sequence with one logit row; or of T sequences, one row and one logit row each. */
+/* A step of T rows of one sequence with one logit row; or of T sequences, one row and one logit row
+ * each. */
 bool fake_program_prefill(const fake_program *p, const rt_memory *mem, uint32_t T, lb_err *err);
 bool fake_program_decode(const fake_program *p, const rt_memory *mem, uint32_t T, lb_err *err);
 

@@ -1,5 +1,6 @@
-"""Emitted programs for the GPU tests: built once a run into the build folder, with nvcc or its stand-in (fake_nvcc), and run on
-the recorder or on softgpu in the driver's place."""
+"""Emitted programs for the GPU tests: built into the build folder, with nvcc or its stand-in
+(fake_nvcc), and run on the recorder or on softgpu in the driver's place."""
+
 import os
 import pathlib
 import re
@@ -13,14 +14,30 @@ from toolkit import BUILD, ROOT
 WORK = BUILD / "tests" / "gpu" / "program"
 LAGEN = ROOT / "build" / "lagen"
 OPTIONS = ["--ctx", "512", "--chunk", "64", "--slots", "3"]
-SETTINGS = {"name": "NVIDIA H200", "compute_major": 9, "compute_minor": 0, "sms": 132, "memory_bytes": 4 << 30,
-            "smem_per_cta_bytes": 232448, "smem_per_sm_bytes": 233472, "cluster_ctas_max": 8}
+SETTINGS = {
+    "name": "NVIDIA H200",
+    "compute_major": 9,
+    "compute_minor": 0,
+    "sms": 132,
+    "memory_bytes": 4 << 30,
+    "smem_per_cta_bytes": 232448,
+    "smem_per_sm_bytes": 233472,
+    "cluster_ctas_max": 8,
+}
 
 
 def run(command, env=None, check=True):
-    p = subprocess.run([str(c) for c in command], env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                       stderr=subprocess.PIPE, text=True)
-    assert not check or p.returncode == 0, f"{' '.join(map(str, command))}: {p.returncode}\n{p.stdout}{p.stderr}"
+    p = subprocess.run(
+        [str(c) for c in command],
+        env=env,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert (
+        not check or p.returncode == 0
+    ), f"{' '.join(map(str, command))}: {p.returncode}\n{p.stdout}{p.stderr}"
     return p
 
 
@@ -44,15 +61,19 @@ def long_model():
     path = WORK / "tiny-long.gguf"
     data = bytearray(model().read_bytes())
     at = data.index(b"llama.context_length") + len("llama.context_length") + 4
-    data[at:at + 4] = struct.pack("<I", 1 << 18)
+    data[at : at + 4] = struct.pack("<I", 1 << 18)
     path.write_bytes(data)
     return path
 
 
 def build(name, arch, *options, env=None, lagen=LAGEN, command="build", check=True, gguf=None):
-    """`lagen build` (or emit) of a model into WORK/name; returns the folder and the finished process."""
+    """`lagen build` (or emit) of a model into WORK/name; the folder and the finished process."""
     folder = WORK / name
-    p = run([lagen, command, "-m", gguf or model(), "--arch", arch, "-o", folder, *options], env=env or fake_env(), check=check)
+    p = run(
+        [lagen, command, "-m", gguf or model(), "--arch", arch, "-o", folder, *options],
+        env=env or fake_env(),
+        check=check,
+    )
     return folder, p
 
 
@@ -64,21 +85,49 @@ def settings(name, **changes):
 
 
 def driver_env(driver, settings_file, **more):
-    return dict(os.environ, LAGEN_CUDA_DRIVER=str(driver), LAGEN_RECORDER=str(settings_file), **more)
+    return dict(
+        os.environ, LAGEN_CUDA_DRIVER=str(driver), LAGEN_RECORDER=str(settings_file), **more
+    )
 
 
 def request(folder):
     """tests/gpu/request.c linked with the program's objects in place of its CLI."""
     out = folder / "request"
-    objects = sorted(p for p in (folder / "obj").rglob("*.o") if p.name != "main_cli.c.o" and "main_cli" not in p.name)
-    run(["cc", "-std=c11", "-O1", "-Wall", "-Wextra", "-Werror", f"-I{folder}/runtime", f"-I{ROOT}/runtime",
-         ROOT / "tests/gpu/request.c", *objects, "-o", out, "-lcrypto", "-ledit", "-ljansson", "-lpthread", "-ldl", "-lm"])
+    objects = sorted(
+        p
+        for p in (folder / "obj").rglob("*.o")
+        if p.name != "main_cli.c.o" and "main_cli" not in p.name
+    )
+    run(
+        [
+            "cc",
+            "-std=c11",
+            "-O1",
+            "-Wall",
+            "-Wextra",
+            "-Werror",
+            f"-I{folder}/runtime",
+            f"-I{ROOT}/runtime",
+            ROOT / "tests/gpu/request.c",
+            *objects,
+            "-o",
+            out,
+            "-lcrypto",
+            "-ledit",
+            "-ljansson",
+            "-lpthread",
+            "-ldl",
+            "-lm",
+        ]
+    )
     return out
 
 
 # ---- softgpu in the driver's place
 
-CXX = ("g++ -std=c++17 -O1 -fPIC -ffp-contract=off -fno-strict-aliasing -Wno-unknown-pragmas").split()
+CXX = (
+    "g++ -std=c++17 -O1 -fPIC -ffp-contract=off -fno-strict-aliasing -Wno-unknown-pragmas"
+).split()
 
 
 def smem_bytes(descriptor):
@@ -89,16 +138,20 @@ def smem_bytes(descriptor):
 
 
 def soft_sources(folder, kernels):
-    """One source with all kernels of the program, each in a namespace of its own, and the table of them."""
+    """One source with all kernels of the program, each in a namespace of its own, and a table."""
     text = '#include "isa_cuda.h"\n#include "harness.h"\n'
     rows = ""
     for i, k in enumerate(kernels):
         d = k["descriptor"]
         text += f'namespace k{i} {{\n#include "../src/{k["name"]}.cu"\n}}\n'
-        text += (f"static void soft_{i}(const void *p) {{\n"
-                 f'    k{i}::{k["name"]}(*(const k{i}::{k["name"]}_params *)p);\n}}\n')
-        rows += f'    {{"{k["name"]}", soft_{i}, {len(d["params"]) - 1}, {d["block"]}, {smem_bytes(d)}}},\n'
-    text += f"const soft_entry soft_kernels[] = {{\n{rows}}};\nconst uint32_t n_soft_kernels = {len(kernels)};\n"
+        text += (
+            f"static void soft_{i}(const void *p) {{\n"
+            f'    k{i}::{k["name"]}(*(const k{i}::{k["name"]}_params *)p);\n}}\n'
+        )
+        n_operands = len(d["params"]) - 1
+        rows += f'    {{"{k["name"]}", soft_{i}, {n_operands}, {d["block"]}, {smem_bytes(d)}}},\n'
+    text += f"const soft_entry soft_kernels[] = {{\n{rows}}};\n"
+    text += f"const uint32_t n_soft_kernels = {len(kernels)};\n"
     source = folder / "soft" / "kernels.cpp"
     source.parent.mkdir(exist_ok=True)
     if not source.exists() or source.read_text() != text:
@@ -113,15 +166,47 @@ def softgpu(folder, kernels):
     here = ROOT / "tests" / "softgpu"
     out = folder / "soft" / "libcuda_soft.so"
     source = soft_sources(folder, kernels)
-    newest = max(p.stat().st_mtime for p in [source, *here.glob("*"), *(folder / "src").glob("*.cu"), *(folder / "src/lib").glob("*")])
+    newest = max(
+        p.stat().st_mtime
+        for p in [
+            source,
+            *here.glob("*"),
+            *(folder / "src").glob("*.cu"),
+            *(folder / "src/lib").glob("*"),
+        ]
+    )
     if out.exists() and out.stat().st_mtime > newest:
         return out
     includes = [f"-I{folder}/src/lib", f"-I{here}", f"-I{ROOT}/runtime"]
     run([*CXX, *includes, "-c", source, "-o", folder / "soft/kernels.o"])
     for name in ("softgpu.c", "driver.c", "switch.S"):
-        run(["cc", "-std=gnu11", "-O2", "-fPIC", *includes, "-c", here / name, "-o", folder / f"soft/{name}.o"])
+        run(
+            [
+                "cc",
+                "-std=gnu11",
+                "-O2",
+                "-fPIC",
+                *includes,
+                "-c",
+                here / name,
+                "-o",
+                folder / f"soft/{name}.o",
+            ]
+        )
     objects = [folder / "soft" / f"{n}.o" for n in ("kernels", "softgpu.c", "driver.c", "switch.S")]
-    run(["g++", "-shared", *objects, "-Wl,--whole-archive", ROOT / "build/librec.a", "-Wl,--no-whole-archive", "-o", out, "-lpthread"])
+    run(
+        [
+            "g++",
+            "-shared",
+            *objects,
+            "-Wl,--whole-archive",
+            ROOT / "build/librec.a",
+            "-Wl,--no-whole-archive",
+            "-o",
+            out,
+            "-lpthread",
+        ]
+    )
     return out
 
 
@@ -129,6 +214,10 @@ def without_tiles(folder):
     """The test hook: one launch gets all positions of an axis that the planner had cut."""
     step = folder / "src" / "step.c"
     text, n = re.subn(r"base \+= 65535\b", "base += 4294967295", step.read_text())
-    text = re.sub(r"- base < 65535 \? (n_\w+) - base : 65535", r"- base < 4294967295 ? \1 - base : 4294967295", text)
+    text = re.sub(
+        r"- base < 65535 \? (n_\w+) - base : 65535",
+        r"- base < 4294967295 ? \1 - base : 4294967295",
+        text,
+    )
     assert n > 0, "nothing was cut"
     step.write_text(text)

@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""Whole programs on a real GPU against the CPU programs of the same models: logits to the bit at several chunk sizes, slots together
-and alone, greedy texts, speed. One table.
+"""Whole programs on a real GPU against the CPU programs of the same models: logits to the bit at
+several chunk sizes, slots together and alone, greedy texts, speed. One table.
 
-    tests/gpu/programs.py prepare [--arch sm_90] [--host x86-64-v3]    where lagen and nvcc are
-    tests/gpu/programs.py run [--sanitize]                             where the GPU is: Python and a driver suffice
+    programs.py prepare [--arch sm_90] [--host x86-64-v3]    where lagen and nvcc are
+    programs.py run [--sanitize]                             where the GPU is; needs Python, a driver
 
-`prepare` makes build/gpu-programs; weights of more than 40 MiB lie in pieces in build/gpu-parts/<n>, so that a folder can
-travel in several loads. Exit status of `run`: 0 all equal, 1 something differs, 77 no GPU here."""
+`prepare` makes build/gpu-programs; weights of more than 40 MiB lie in pieces in build/gpu-parts/<n>,
+so that a folder can travel in several loads. Exit status of `run`: 0 all equal, 1 something differs,
+77 no GPU here."""
+
 import argparse
 import json
 import os
@@ -27,10 +29,13 @@ TOKENS = 300
 
 
 def sh(command, **options):
-    return subprocess.run([str(c) for c in command], check=True, stdin=subprocess.DEVNULL, **options)
+    return subprocess.run(
+        [str(c) for c in command], check=True, stdin=subprocess.DEVNULL, **options
+    )
 
 
 # ---- prepare
+
 
 def models():
     made = OUT / "models"
@@ -48,10 +53,29 @@ def models():
 def one_program(model, side, arch, options):
     """Builds a program and keeps what running it takes, and the slots test; the folder."""
     full = ROOT / "build" / "gpu-full" / f"{model.stem}-{side}"
-    sh([ROOT / "build/lagen", "build", "-m", model, "--arch", arch, "--ctx", "2048", "--chunk", "512", "--slots", "3", "-o", full,
-        *options], stdout=subprocess.DEVNULL)
+    sh(
+        [
+            ROOT / "build/lagen",
+            "build",
+            "-m",
+            model,
+            "--arch",
+            arch,
+            "--ctx",
+            "2048",
+            "--chunk",
+            "512",
+            "--slots",
+            "3",
+            "-o",
+            full,
+            *options,
+        ],
+        stdout=subprocess.DEVNULL,
+    )
     sys.path.insert(0, str(ROOT / "tests" / "gpu"))
     import program
+
     request = program.request(full)
     keep = OUT / model.stem / side
     keep.mkdir(parents=True, exist_ok=True)
@@ -93,12 +117,15 @@ def prepare(a):
     greedy = json.loads((ROOT / "tests/oracle/greedy.json").read_text())["prompts"]
     (OUT / "plan.json").write_text(json.dumps({"models": listed, "greedy": greedy, "arch": a.arch}))
     for folder in (OUT, *sorted(PARTS.glob("*"))):
-        size = sum(p.stat().st_size for p in folder.rglob("*") if p.is_file() and not p.is_symlink())
+        size = sum(
+            p.stat().st_size for p in folder.rglob("*") if p.is_file() and not p.is_symlink()
+        )
         print(f"{folder.relative_to(ROOT)}: {size / 1e6:.1f} MB")
     return 0
 
 
 # ---- run
+
 
 class Table:
     def __init__(self):
@@ -111,9 +138,20 @@ class Table:
 
 def output(command, limit=300, env=None):
     start = time.monotonic()
-    p = subprocess.run([str(c) for c in command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                       timeout=limit, env=env)
-    return p.returncode, p.stdout, p.stderr.decode(errors="replace").strip(), time.monotonic() - start
+    p = subprocess.run(
+        [str(c) for c in command],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        timeout=limit,
+        env=env,
+    )
+    return (
+        p.returncode,
+        p.stdout,
+        p.stderr.decode(errors="replace").strip(),
+        time.monotonic() - start,
+    )
 
 
 def join_weights(model):
@@ -128,7 +166,9 @@ def join_weights(model):
 def raw_logits(cli, n, chunk):
     raw = OUT / f"logits.{os.getpid()}"
     ids = ",".join(str(1 + 37 * i % 311) for i in range(n))
-    code, _, text, _ = output([cli, "logits", "--all", "--ids", ids, "--raw", raw, "--chunk", chunk])
+    code, _, text, _ = output(
+        [cli, "logits", "--all", "--ids", ids, "--raw", raw, "--chunk", chunk]
+    )
     data = raw.read_bytes() if raw.exists() else b""
     raw.unlink(missing_ok=True)
     return data if code == 0 else text
@@ -143,8 +183,16 @@ def compare_logits(t, model, cpu, gpu):
         if not isinstance(got, bytes):
             t.row(model, f"logits, chunk {chunk}", False, got)
             continue
-        wrong = [i // 4 for i in range(0, len(want), 4) if want[i:i + 4] != got[i:i + 4]] if got != want else []
-        detail = f"{len(want) // 4} numbers" if not wrong else f"{len(wrong)} of {len(want) // 4} numbers, the first is {wrong[0]}"
+        wrong = (
+            [i // 4 for i in range(0, len(want), 4) if want[i : i + 4] != got[i : i + 4]]
+            if got != want
+            else []
+        )
+        detail = (
+            f"{len(want) // 4} numbers"
+            if not wrong
+            else f"{len(wrong)} of {len(want) // 4} numbers, the first is {wrong[0]}"
+        )
         t.row(model, f"logits, chunk {chunk}", got == want, detail)
 
 
@@ -165,7 +213,12 @@ def one_model(t, model, greedy, sanitize):
     cpu, gpu = folder / "cpu/cli", folder / "gpu/cli"
     join_weights(model)
     code, out, err, seconds = output([gpu, "selftest"])
-    t.row(name, "selftest, plain twins on the CPU", code == 0, f"{seconds:.1f} s" if code == 0 else err)
+    t.row(
+        name,
+        "selftest, plain twins on the CPU",
+        code == 0,
+        f"{seconds:.1f} s" if code == 0 else err,
+    )
     if code != 0:
         return
     compare_logits(t, name, cpu, gpu)
@@ -176,12 +229,32 @@ def one_model(t, model, greedy, sanitize):
         compare_texts(t, name, gpu, greedy)
     for side, cli in (("cpu", cpu), ("gpu", gpu)):
         _, out, err, _ = output([cli, "bench", "-r", 3, "-p", "512", "-n", "128"])
-        print(f"speed    {name:<32} {side:<34} {' | '.join(out.decode().split(chr(10))[:2])}{err[:80]}", flush=True)
+        print(
+            f"speed    {name:<32} {side:<34} {' | '.join(out.decode().splitlines()[:2])}{err[:80]}",
+            flush=True,
+        )
     if sanitize and "tiny" in name:
         for tool in ("memcheck", "racecheck", "synccheck"):
-            code, out, err, _ = output(["compute-sanitizer", "--tool", tool, "--error-exitcode", 3, gpu, "logits", "--ids",
-                                        ",".join(str(i) for i in range(1, 30)), "--chunk", 16])
-            last = [line for line in (out.decode(errors="replace") + err).splitlines() if "SUMMARY" in line or "rror" in line]
+            code, out, err, _ = output(
+                [
+                    "compute-sanitizer",
+                    "--tool",
+                    tool,
+                    "--error-exitcode",
+                    3,
+                    gpu,
+                    "logits",
+                    "--ids",
+                    ",".join(str(i) for i in range(1, 30)),
+                    "--chunk",
+                    16,
+                ]
+            )
+            last = [
+                line
+                for line in (out.decode(errors="replace") + err).splitlines()
+                if "SUMMARY" in line or "rror" in line
+            ]
             t.row(name, f"compute-sanitizer {tool}", code == 0, (last or ["?"])[-1][:100])
 
 
@@ -203,7 +276,9 @@ def run(a):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     sub = parser.add_subparsers(dest="what", required=True)
     p = sub.add_parser("prepare")
     p.add_argument("--arch", default="sm_90")

@@ -1,8 +1,10 @@
-/* refusals.c -- makes each call of runtime/recorder/refusals.def that a driver must refuse, and prints the code that it gave.
+/* refusals.c -- makes each call of runtime/recorder/refusals.def that a driver must refuse, and
+ * prints the code that it gave.
  *
- *   refusals OWN.cubin OTHER.cubin     both from refusals.cu; OTHER for an architecture that is not the device's
- * On hardware it says whether the table holds; on the recorder it says whether the recorder follows its table. Exit status 1 if a
- * code differs. Needs no part of lagen but runtime/cuda/driver.c and runtime/base/err.c. */
+ *   refusals OWN.cubin OTHER.cubin     both from refusals.cu; OTHER for an architecture that is not
+ * the device's On hardware it says whether the table holds; on the recorder it says whether the
+ * recorder follows its table. Exit status 1 if a code differs. Needs no part of lagen but
+ * runtime/cuda/driver.c and runtime/base/err.c. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -58,7 +60,8 @@ static rt_cu_result with_attr(const world *w, unsigned grid, rt_cu_launch_attr a
 }
 
 static rt_cu_result with_cluster(const world *w, unsigned grid, unsigned n) {
-    return with_attr(w, grid, (rt_cu_launch_attr){.id = RT_CU_ATTR_CLUSTER, .value.cluster = {n, 1, 1}});
+    return with_attr(w, grid,
+                     (rt_cu_launch_attr){.id = RT_CU_ATTR_CLUSTER, .value.cluster = {n, 1, 1}});
 }
 
 /* ---- before a context */
@@ -177,7 +180,8 @@ static rt_cu_result cluster_no_divisor(world *w) {
 }
 
 static rt_cu_result cooperative_too_large(world *w) {
-    return with_attr(w, 1 << 20, (rt_cu_launch_attr){.id = RT_CU_ATTR_COOPERATIVE, .value.cooperative = 1});
+    return with_attr(w, 1 << 20,
+                     (rt_cu_launch_attr){.id = RT_CU_ATTR_COOPERATIVE, .value.cooperative = 1});
 }
 
 static rt_cu_result null_function(world *w) {
@@ -331,7 +335,8 @@ int main(int argc, char **argv) {
         bad += try(&w, i);
     }
     rt_cu_result last = w.d.cuCtxSynchronize();
-    printf("%s after all of them the context is %s (%u)\n", last == 0 ? "ok " : "DIFFERS", last == 0 ? "sound" : "lost", last);
+    printf("%s after all of them the context is %s (%u)\n", last == 0 ? "ok " : "DIFFERS",
+           last == 0 ? "sound" : "lost", last);
     w.d.cuCtxDestroy_v2(w.context);
     rt_cuda_driver_close(&w.d);
     free(w.own);

@@ -1,4 +1,5 @@
-/* Kernels for refusals.c: one with launch bounds, one that needs more registers than a cta of 1024 threads may have. */
+/* Kernels for refusals.c: one with launch bounds, one that needs more registers than a cta of 1024
+ * threads may have. */
 struct params {
     const float *x;
     float *y;

@@ -1,9 +1,10 @@
-/* request.c -- linked with an emitted GPU program in place of its CLI: a request is a prompt and a few tokens more.
+/* request.c -- linked with an emitted GPU program in place of its CLI: a request is a prompt and a
+ * few tokens more.
  *
  *   request edges FOLDER T...      one step of each T; prints T and the number of launches
- *   request failures FOLDER        fails each call of a request once, on the recorder; the next request must succeed
- *   request slots FOLDER           all slots, each at a depth of its own, together and alone: the same bits; on any driver
- * Exit status 1 with a line on what went wrong. */
+ *   request failures FOLDER        fails each call of a request once, on the recorder; the next
+ * request must succeed request slots FOLDER           all slots, each at a depth of its own,
+ * together and alone: the same bits; on any driver Exit status 1 with a line on what went wrong. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdio.h>
@@ -111,7 +112,8 @@ static bool fill_slots(rt_engine *e, lb_err *err) {
     return true;
 }
 
-/* ANSWER tokens for the slots [from, to) in common steps; logits [to - from][n_vocab] of the last one. */
+/* ANSWER tokens for the slots [from, to) in common steps; logits [to - from][n_vocab] of the last
+ * one. */
 static bool decode(rt_engine *e, uint32_t from, uint32_t to, float *logits, lb_err *err) {
     uint32_t n_vocab = e->model->n_vocab;
     for (uint32_t i = 0; i < ANSWER; i++) {
@@ -119,7 +121,8 @@ static bool decode(rt_engine *e, uint32_t from, uint32_t to, float *logits, lb_e
         uint32_t token[64];
         for (uint32_t s = from; s < to; s++) {
             token[s - from] = (i * 29 + s) % n_vocab;
-            feeds[s - from] = (rt_feed){.seq = &e->seqs[s], .tokens = &token[s - from], .n_tokens = 1, .n_logits = 1};
+            feeds[s - from] = (rt_feed){
+                .seq = &e->seqs[s], .tokens = &token[s - from], .n_tokens = 1, .n_logits = 1};
         }
         if (!rt_engine_step(e, feeds, to - from, err)) {
             return false;
@@ -138,7 +141,8 @@ static int slots(rt_engine *e) {
     uint32_t n = m->slots < 64 ? m->slots : 64;
     float *together = calloc((size_t)n * m->n_vocab, sizeof *together);
     float *alone = calloc((size_t)n * m->n_vocab, sizeof *alone);
-    bool ok = together != NULL && alone != NULL && fill_slots(e, &err) && decode(e, 0, n, together, &err) && fill_slots(e, &err);
+    bool ok = together != NULL && alone != NULL && fill_slots(e, &err) &&
+              decode(e, 0, n, together, &err) && fill_slots(e, &err);
     for (uint32_t s = 0; ok && s < n; s++) {
         ok = decode(e, s, s + 1, alone + (size_t)s * m->n_vocab, &err);
     }

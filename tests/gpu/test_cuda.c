@@ -1,4 +1,5 @@
-/* A GPU program's host side, start to step, on the recorder: every call may fail, and what follows works. */
+/* A GPU program's host side, start to step, on the recorder: every call may fail, and what follows
+ * works. */
 #define _GNU_SOURCE
 #include "gpu/fake_program.h"
 
@@ -12,11 +13,11 @@
 
 #include "cuda/cuda.h"
 
-#define assert_text(err, part) \
-    do { \
-        if (strstr((err).text, part) == NULL) { \
-            fail_msg("'%s' is not in '%s'", part, (err).text); \
-        } \
+#define assert_text(err, part)                                                                     \
+    do {                                                                                           \
+        if (strstr((err).text, part) == NULL) {                                                    \
+            fail_msg("'%s' is not in '%s'", part, (err).text);                                     \
+        }                                                                                          \
     } while (0)
 
 /* A started program, for the tests that want one. */
@@ -98,7 +99,8 @@ static void nothing_runs_for_no_rows(void **state) {
     end(r);
 }
 
-/* Rows on y: refused by hardware's limit at exactly 65,536 without the static tile, and never with it. */
+/* Rows on y: refused by hardware's limit at exactly 65,536 without the static tile, and never with
+ * it. */
 static void the_true_edge(void **state) {
     (void)state;
     running *r = begin(NULL);
@@ -166,14 +168,17 @@ static void launch_errors_name_all(void **state) {
     start(r);
     r->control.fail_at(3, RT_CU_LAUNCH_OUT_OF_RESOURCES); /* context, upload, first launch */
     assert_false(fake_program_prefill(&r->p, &r->mem, 7, &r->err));
-    assert_text(r->err, "launch embed of token_embd, grid 7 x 1 x 1, T=7: cuLaunchKernelEx: CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES");
+    assert_text(r->err, "launch embed of token_embd, grid 7 x 1 x 1, T=7: cuLaunchKernelEx: "
+                        "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES");
     r->control.fail_at(2, RT_CU_INVALID_VALUE);
     assert_false(fake_program_decode(&r->p, &r->mem, 2, &r->err));
-    assert_text(r->err, "graph of decode, 3 launches, T=2: cuGraphLaunch: CUDA_ERROR_INVALID_VALUE");
+    assert_text(r->err,
+                "graph of decode, 3 launches, T=2: cuGraphLaunch: CUDA_ERROR_INVALID_VALUE");
     end(r);
 }
 
-/* Every call of the start fails once: the start fails, nothing is left behind, the next start succeeds. */
+/* Every call of the start fails once: the start fails, nothing is left behind, the next start
+ * succeeds. */
 static void every_call_of_a_start_may_fail(void **state) {
     (void)state;
     running *r = begin(NULL);
@@ -224,12 +229,16 @@ static void a_lost_graph_is_not_tried_again(void **state) {
 static void other_boxes_are_refused(void **state) {
     (void)state;
     refused("compute_major 8\ncompute_minor 9\n", NULL, LB_WRONG_BOX, "compute 9.0");
-    refused("compute_minor 3\n", "0", LB_WRONG_BOX, "has compute capability 9.3; this program was made for 9.0 (sm_90)");
+    refused("compute_minor 3\n", "0", LB_WRONG_BOX,
+            "has compute capability 9.3; this program was made for 9.0 (sm_90)");
     refused("devices 0\n", NULL, LB_WRONG_BOX, "CUDA_ERROR_NO_DEVICE");
-    refused("memory_bytes 300000\nreserve_bytes 1000\n", NULL, LB_WRONG_BOX, "no device here is one for this program");
-    refused("grid_y_max 65534\n", NULL, LB_WRONG_BOX, "grid y is 65534; the program was proved for 65535");
+    refused("memory_bytes 300000\nreserve_bytes 1000\n", NULL, LB_WRONG_BOX,
+            "no device here is one for this program");
+    refused("grid_y_max 65534\n", NULL, LB_WRONG_BOX,
+            "grid y is 65534; the program was proved for 65535");
     refused("smem_per_cta_bytes 101376\n", NULL, LB_WRONG_BOX, "shared bytes of a cta is 101376");
-    refused("driver_version 12080\n", NULL, LB_WRONG_BOX, "is a driver for CUDA 12.8; this program needs one for 13.0");
+    refused("driver_version 12080\n", NULL, LB_WRONG_BOX,
+            "is a driver for CUDA 12.8; this program needs one for 13.0");
     refused("reserve_bytes 4294000000\n", NULL, LB_RESOURCES, "bytes on device 0 (NVIDIA H200)");
 }
 
@@ -248,8 +257,10 @@ static void no_driver_is_named(void **state) {
 
 static void several_devices_need_a_name(void **state) {
     (void)state;
-    static const char *const names[] = {"1", "GPU-11000000-0000-0000-0000-000000000001", "gpu-1100", "0000:02:00.0", "02:00.0"};
-    static const char *const wrong[] = {"2", "GPU-33", "2:00.0", "00:02:00.0", "GPU-", "", "banana"};
+    static const char *const names[] = {"1", "GPU-11000000-0000-0000-0000-000000000001", "gpu-1100",
+                                        "0000:02:00.0", "02:00.0"};
+    static const char *const wrong[] = {"2",    "GPU-33", "2:00.0", "00:02:00.0",
+                                        "GPU-", "",       "banana"};
     refused("devices 2\n", NULL, LB_WRONG_BOX, "2 devices would do; name one by --device");
     refused("devices 2\n", "GPU-1", LB_WRONG_BOX, "no device GPU-1");
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {

@@ -1,5 +1,7 @@
-"""Our declarations of the CUDA driver API against the toolkit's cuda.h: decl.c is made of static assertions. That they can
-fail is shown by bending one row of each kind."""
+"""Our declarations of the CUDA driver API and of NVRTC against the toolkit's headers: decl.c and
+decl_nvrtc.c are made of static assertions. That they can fail is shown by bending one row of each
+kind."""
+
 import pathlib
 import subprocess
 import sys
@@ -27,17 +29,38 @@ def nvrtc_declarations_agree():
     include = toolkit.include_dir()
     if not (include / "nvrtc.h").exists():
         raise tap.Skip("no nvrtc.h here")
-    p = subprocess.run(["cc", "-std=gnu11", "-fsyntax-only", f"-I{ROOT}/gen", f"-I{include}", ROOT / "tests/gpu/decl_nvrtc.c"],
-                       stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    p = subprocess.run(
+        [
+            "cc",
+            "-std=gnu11",
+            "-fsyntax-only",
+            f"-I{ROOT}/gen",
+            f"-I{include}",
+            ROOT / "tests/gpu/decl_nvrtc.c",
+        ],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     assert p.returncode == 0, p.stderr
 
 
 BENDS = [
     ("driver.def", "cuMemAlloc_v2", "cuMemAlloc", "cuMemAlloc is not the versioned name"),
-    ("driver.def", "cuMemFree_v2, (rt_cu_ptr at)", "cuMemFree_v2, (void *at)", "cuMemFree_v2 differs"),
+    (
+        "driver.def",
+        "cuMemFree_v2, (rt_cu_ptr at)",
+        "cuMemFree_v2, (void *at)",
+        "cuMemFree_v2 differs",
+    ),
     ("driver.def", "cuCtxCreate_v4", "cuCtxCreate_v3", "cuCtxCreate_v3"),
     ("abi.h", "unsigned smem_bytes;", "", "smem_bytes"),
-    ("abi.h", "RT_CU_ILLEGAL_ADDRESS = 700", "RT_CU_ILLEGAL_ADDRESS = 701", "RT_CU_ILLEGAL_ADDRESS is not"),
+    (
+        "abi.h",
+        "RT_CU_ILLEGAL_ADDRESS = 700",
+        "RT_CU_ILLEGAL_ADDRESS = 701",
+        "RT_CU_ILLEGAL_ADDRESS is not",
+    ),
 ]
 
 
@@ -49,9 +72,13 @@ def bent_declarations_are_found():
             for f in ("driver.def", "abi.h"):
                 text = (ROOT / "runtime" / "cuda" / f).read_text()
                 assert f != name or old in text, old
-                (pathlib.Path(folder) / "cuda" / f).write_text(text.replace(old, new) if f == name else text)
+                (pathlib.Path(folder) / "cuda" / f).write_text(
+                    text.replace(old, new) if f == name else text
+                )
             ok, text = compile_decl(include, folder)
-            assert not ok and message in text, f"{name}: '{old}' -> '{new}': {text or 'it compiled'}"
+            assert (
+                not ok and message in text
+            ), f"{name}: '{old}' -> '{new}': {text or 'it compiled'}"
 
 
 if __name__ == "__main__":

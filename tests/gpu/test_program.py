@@ -1,5 +1,7 @@
-"""Whole GPU programs without a GPU: built by `lagen build`, run on the recorder (limits, failures) and on softgpu (the same bits
-as the CPU program). With a stand-in for nvcc, so that no toolkit is needed; what the real one makes is checked where it is."""
+"""Whole GPU programs without a GPU: built by `lagen build`, run on the recorder (limits, failures) and
+on softgpu (the same bits as the CPU program). With a stand-in for nvcc, so that no toolkit is needed;
+what the real one makes is checked where it is."""
+
 import json
 import pathlib
 import shutil
@@ -58,15 +60,28 @@ def every_call_of_a_request_may_fail():
 
 def a_lost_device_ends_the_program_with_70():
     folder = gpu_program()
-    env = program.driver_env(toolkit.recorder(), program.settings("lost", fail_call=900, fail_code=700))
-    p = run([folder / "tiny-cli", "logits", "--ids", ",".join(map(str, IDS)), "--chunk", 2], env=env, check=False)
-    assert p.returncode == 70 and "T=2" in p.stderr and "CUDA_ERROR_ILLEGAL_ADDRESS" in p.stderr, (p.returncode, p.stderr)
+    env = program.driver_env(
+        toolkit.recorder(), program.settings("lost", fail_call=900, fail_code=700)
+    )
+    p = run(
+        [folder / "tiny-cli", "logits", "--ids", ",".join(map(str, IDS)), "--chunk", 2],
+        env=env,
+        check=False,
+    )
+    assert p.returncode == 70 and "T=2" in p.stderr and "CUDA_ERROR_ILLEGAL_ADDRESS" in p.stderr, (
+        p.returncode,
+        p.stderr,
+    )
 
 
 def other_machines_are_refused():
     folder = gpu_program()
-    for what, code, changes in (("compute 9.0", 4, {"compute_major": 8}), ("none", 4, {"devices": 0}),
-                                ("2 devices would do", 4, {"devices": 2}), ("bytes on device 0", 5, {"reserve_bytes": (4 << 30) - 1000})):
+    for what, code, changes in (
+        ("compute 9.0", 4, {"compute_major": 8}),
+        ("none", 4, {"devices": 0}),
+        ("2 devices would do", 4, {"devices": 2}),
+        ("bytes on device 0", 5, {"reserve_bytes": (4 << 30) - 1000}),
+    ):
         env = program.driver_env(toolkit.recorder(), program.settings("other", **changes))
         p = run([folder / "tiny-cli", "logits", "--ids", "1,2"], env=env, check=False)
         ok = p.returncode == code and (what in p.stderr or "NO_DEVICE" in p.stderr)
@@ -85,17 +100,31 @@ def emulated_bits_are_those_of_the_cpu_program():
     for chunk, order in ((64, "forward"), (7, "reversed"), (1, "shuffled")):
         env = program.driver_env(driver, program.settings("gpu"), LAGEN_SOFTGPU_ORDER=order)
         got = logits(gpu / "tiny-cli", env, "--chunk", chunk)
-        assert got == want, f"chunk {chunk}, turns {order}: {sum(a != b for a, b in zip(got, want))} bytes differ"
+        assert (
+            got == want
+        ), f"chunk {chunk}, turns {order}: {sum(a != b for a, b in zip(got, want))} bytes differ"
     program.build("gpu", "sm_90", *OPTIONS, "--weights", "link")
     got = logits(gpu / "tiny-cli", program.driver_env(driver, program.settings("gpu")))
     gpu_program()
     assert got == want, "weights linked to the model file"
-    p = run([program.request(gpu), "slots", gpu], env=program.driver_env(driver, program.settings("gpu")))
+    p = run(
+        [program.request(gpu), "slots", gpu],
+        env=program.driver_env(driver, program.settings("gpu")),
+    )
     assert "3 slots together and alone: the same bits" in p.stdout, p.stdout
     p = run([gpu / "tiny-cli", "selftest"], env=program.driver_env(driver, program.settings("gpu")))
-    assert "same bits at once and token by token" in p.stdout and "same bits as their plain twins" in p.stdout, p.stdout
-    p = run([gpu / "tiny-cli", "selftest"], env=program.driver_env(toolkit.recorder(), program.settings("gpu")), check=False)
-    assert p.returncode == 1 and "kernels and their plain twins" in p.stderr, p.stderr  # it executes nothing
+    assert (
+        "same bits at once and token by token" in p.stdout
+        and "same bits as their plain twins" in p.stdout
+    ), p.stdout
+    p = run(
+        [gpu / "tiny-cli", "selftest"],
+        env=program.driver_env(toolkit.recorder(), program.settings("gpu")),
+        check=False,
+    )
+    assert (
+        p.returncode == 1 and "kernels and their plain twins" in p.stderr
+    ), p.stderr  # it executes nothing
 
 
 def root_with_rows_on_y():
@@ -112,7 +141,16 @@ def root_with_rows_on_y():
 
 def rows_on_y_end_at_65535_without_a_tile():
     lagen = root_with_rows_on_y()
-    folder, _ = program.build("on_y", "sm_90", "--ctx", "131072", "--chunk", "131072", lagen=lagen, gguf=program.long_model())
+    folder, _ = program.build(
+        "on_y",
+        "sm_90",
+        "--ctx",
+        "131072",
+        "--chunk",
+        "131072",
+        lagen=lagen,
+        gguf=program.long_model(),
+    )
     n = len(kernels_of(folder)["launches"])
     env = program.driver_env(toolkit.recorder(), program.settings("on_y", memory_bytes=64 << 30))
     ts = [65535, 65536, 131070, 131072]
@@ -124,15 +162,25 @@ def rows_on_y_end_at_65535_without_a_tile():
     p = run([program.request(folder), "edges", folder, 65535, 65536], env=env)
     lines = p.stdout.splitlines()
     assert lines[0] == f"T=65535: {n} launches", p.stdout
-    assert "launch embed of token_embd_weight, grid 1 x 65536 x 1, T=65536: cuLaunchKernelEx: CUDA_ERROR_INVALID_VALUE" in lines[1], p.stdout
+    assert (
+        "launch embed of token_embd_weight, grid 1 x 65536 x 1, T=65536: cuLaunchKernelEx: "
+        "CUDA_ERROR_INVALID_VALUE"
+        in lines[1]
+    ), p.stdout
 
 
 def bent_cubins_are_not_linked():
     shutil.rmtree(WORK / "bent", ignore_errors=True)
-    for bend, words in (({"regs": 255}, "registers of a thread is 255"), ({"local": 16}, "local memory of a thread in bytes is 16"),
-                        ({"smem": 64}, "static shared memory in bytes is 64"), ({"arch": 89}, "architecture is 89, proved was 90")):
+    for bend, words in (
+        ({"regs": 255}, "registers of a thread is 255"),
+        ({"local": 16}, "local memory of a thread in bytes is 16"),
+        ({"smem": 64}, "static shared memory in bytes is 64"),
+        ({"arch": 89}, "architecture is 89, proved was 90"),
+    ):
         shutil.rmtree(WORK / "bent/cubin", ignore_errors=True)
-        folder, p = program.build("bent", "sm_90", *OPTIONS, env=program.fake_env(**bend), check=False)
+        folder, p = program.build(
+            "bent", "sm_90", *OPTIONS, env=program.fake_env(**bend), check=False
+        )
         assert p.returncode == 1 and words in p.stderr, p.stderr
         assert not (folder / "tiny-cli").exists()
 
@@ -140,7 +188,10 @@ def bent_cubins_are_not_linked():
 def other_cubins_are_found_by_verify():
     folder = gpu_program()
     p = run([LAGEN, "verify", "--replay", folder])
-    assert "cubins proved again" in p.stdout and "different launches on the recorder of a sm_90: all taken" in p.stdout, p.stdout
+    assert (
+        "cubins proved again" in p.stdout
+        and "different launches on the recorder of a sm_90: all taken" in p.stdout
+    ), p.stdout
     path = sorted((folder / "cubin").glob("*.cubin"))[0]
     good = path.read_bytes()
     path.write_bytes(good + b"\0")
@@ -173,7 +224,9 @@ def nvcc_makes_what_was_proved():
     folder, p = program.build("nvcc", "sm_90", *OPTIONS, env=env)
     kernels = json.loads((folder / "cubins.json").read_text())["kernels"]
     assert len(kernels) == len(kernels_of(folder)["kernels"])
-    assert all(k["registers"] <= k["register_cap"] and k["local_bytes"] == 0 for k in kernels), kernels
+    assert all(
+        k["registers"] <= k["register_cap"] and k["local_bytes"] == 0 for k in kernels
+    ), kernels
 
 
 def nvrtc_makes_the_same_twice():
@@ -184,15 +237,27 @@ def nvrtc_makes_the_same_twice():
         folder, _ = program.build(name, "sm_90a", *OPTIONS, "--compiler", "nvrtc", command="emit")
         listed = json.loads((folder / "manifest.json").read_text())
         assert listed["cuda_compiler"].startswith("NVRTC "), listed["cuda_compiler"]
-        digests.append({f["path"]: f["sha256"] for f in listed["emitted"] if f["path"].endswith(".cubin")})
+        digests.append(
+            {f["path"]: f["sha256"] for f in listed["emitted"] if f["path"].endswith(".cubin")}
+        )
         assert len(digests[-1]) == listed["kernels"]
     assert digests[0] == digests[1]
 
 
-TESTS = [every_launch_is_taken, every_kernel_has_run_before_the_first_request, every_call_of_a_request_may_fail,
-         a_lost_device_ends_the_program_with_70, other_machines_are_refused, emulated_bits_are_those_of_the_cpu_program,
-         rows_on_y_end_at_65535_without_a_tile, bent_cubins_are_not_linked, other_cubins_are_found_by_verify,
-         sources_can_be_emitted_without_nvcc, nvcc_makes_what_was_proved, nvrtc_makes_the_same_twice]
+TESTS = [
+    every_launch_is_taken,
+    every_kernel_has_run_before_the_first_request,
+    every_call_of_a_request_may_fail,
+    a_lost_device_ends_the_program_with_70,
+    other_machines_are_refused,
+    emulated_bits_are_those_of_the_cpu_program,
+    rows_on_y_end_at_65535_without_a_tile,
+    bent_cubins_are_not_linked,
+    other_cubins_are_found_by_verify,
+    sources_can_be_emitted_without_nvcc,
+    nvcc_makes_what_was_proved,
+    nvrtc_makes_the_same_twice,
+]
 
 if __name__ == "__main__":
     if BUILD.name == "san":

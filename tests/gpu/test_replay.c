@@ -1,5 +1,5 @@
-/* Replaying a plan's launches on the recorder: all of a proved plan are taken; one that hardware would refuse is refused, whatever
- * the prover thinks of it. */
+/* Replaying a plan's launches on the recorder: all of a proved plan are taken; one that hardware
+ * would refuse is refused, whatever the prover thinks of it. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
@@ -42,7 +42,10 @@ static void write_cubins(world *w) {
 static void begin(world *w) {
     char cubins[80];
     lb_err e = {0};
-    plans_open(&w->p, &(plans_request){.recipe = "synth/llama-tiny", .target = "sm_90", .ctx = 512, .chunk = 40, .slots = 2});
+    plans_open(
+        &w->p,
+        &(plans_request){
+            .recipe = "synth/llama-tiny", .target = "sm_90", .ctx = 512, .chunk = 40, .slots = 2});
     snprintf(w->folder, sizeof w->folder, "/tmp/lagen-replay-test-XXXXXX");
     assert_non_null(mkdtemp(w->folder));
     snprintf(cubins, sizeof cubins, "%s/cubin", w->folder);

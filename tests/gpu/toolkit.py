@@ -1,4 +1,5 @@
 """What the GPU tests need of the CUDA toolkit, or the reason to skip."""
+
 import os
 import pathlib
 import shutil
@@ -12,7 +13,11 @@ import tap  # noqa: E402,F401
 def include_dir():
     """The folder with cuda.h, or Skip."""
     nvcc = shutil.which("nvcc")
-    homes = [os.environ.get("CUDA_HOME"), nvcc and str(pathlib.Path(nvcc).resolve().parents[1]), "/usr/local/cuda"]
+    homes = [
+        os.environ.get("CUDA_HOME"),
+        nvcc and str(pathlib.Path(nvcc).resolve().parents[1]),
+        "/usr/local/cuda",
+    ]
     for home in homes:
         if home and (pathlib.Path(home) / "include" / "cuda.h").exists():
             return pathlib.Path(home) / "include"
@@ -31,7 +36,7 @@ BUILD = ROOT / os.environ.get("LAGEN_BUILD", "build")
 
 
 def recorder():
-    """The driver look-alike that ninja builds, never the sanitized one: programs that load it are not sanitized."""
+    """The driver look-alike that ninja builds; not the sanitized one, as programs are not either."""
     path = ROOT / "build" / "liblagen_recorder.so"
     assert path.exists(), f"{path} is not built: ninja tests"
     return path
@@ -40,6 +45,7 @@ def recorder():
 def nvrtc():
     """Skip unless libnvrtc.so.13 lies where lagen looks for it."""
     import ctypes
+
     for name in ("libnvrtc.so.13", "/usr/local/cuda/lib64/libnvrtc.so.13"):
         try:
             return ctypes.CDLL(name)

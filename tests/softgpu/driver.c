@@ -1,8 +1,10 @@
-/* driver.c -- an emulated CUDA driver: the recorder's entry points in front, softgpu behind. Device memory is host memory; a
- * launch runs the emitted kernel's own text, compiled for this machine, before the call returns.
+/* driver.c -- an emulated CUDA driver: the recorder's entry points in front, softgpu behind. Device
+ * memory is host memory; a launch runs the emitted kernel's own text, compiled for this machine,
+ * before the call returns.
  *
- * Linked with librec.a, softgpu and the kernels of one program (a table as harness.h has it) into a library that a program loads
- * by LAGEN_CUDA_DRIVER. LAGEN_SOFTGPU_ORDER: forward, reversed or shuffled turns. */
+ * Linked with librec.a, softgpu and the kernels of one program (a table as harness.h has it) into a
+ * library that a program loads by LAGEN_CUDA_DRIVER. LAGEN_SOFTGPU_ORDER: forward, reversed or
+ * shuffled turns. */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,7 +25,8 @@ static size_t pages(size_t n_bytes) {
 static void *take(size_t n_bytes) {
     size_t total = pages(n_bytes) + 2 * GUARD_BYTES;
     char *at = mmap(NULL, total, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (at == MAP_FAILED || mprotect(at + GUARD_BYTES, pages(n_bytes), PROT_READ | PROT_WRITE) != 0) {
+    if (at == MAP_FAILED ||
+        mprotect(at + GUARD_BYTES, pages(n_bytes), PROT_READ | PROT_WRITE) != 0) {
         return NULL;
     }
     return at + GUARD_BYTES;
@@ -50,7 +53,9 @@ static const soft_entry *find(const char *name) {
 
 static soft_order order(void) {
     const char *name = getenv("LAGEN_SOFTGPU_ORDER");
-    return name == NULL || strcmp(name, "forward") == 0 ? SOFT_FORWARD : strcmp(name, "reversed") == 0 ? SOFT_REVERSED : SOFT_SHUFFLED;
+    return name == NULL || strcmp(name, "forward") == 0 ? SOFT_FORWARD
+           : strcmp(name, "reversed") == 0              ? SOFT_REVERSED
+                                                        : SOFT_SHUFFLED;
 }
 
 static rt_cu_result launch(const rec_launch *l) {
@@ -60,8 +65,12 @@ static rt_cu_result launch(const rec_launch *l) {
         fprintf(stderr, "softgpu: no kernel %s\n", l->kernel);
         return RT_CU_NOT_FOUND;
     }
-    const soft_launch s = {.kernel = k->kernel, .params = l->params, .grid = {l->grid[0], l->grid[1], l->grid[2]},
-                           .block = l->block[0], .smem_bytes = l->smem_bytes, .order = order()};
+    const soft_launch s = {.kernel = k->kernel,
+                           .params = l->params,
+                           .grid = {l->grid[0], l->grid[1], l->grid[2]},
+                           .block = l->block[0],
+                           .smem_bytes = l->smem_bytes,
+                           .order = order()};
     if (!soft_run(&s, &err)) {
         fprintf(stderr, "softgpu: %s: %s\n", l->kernel, err.text);
         return RT_CU_LAUNCH_FAILED;
