@@ -14,17 +14,25 @@ static bool attr(const rt_cuda *c, rt_cu_device_attr which, int *out, lb_err *er
     return RT_CU_CALL(&c->d, err, cuDeviceGetAttribute, out, which, c->device);
 }
 
+/* "GPU-" and the 16 bytes in hex, as nvidia-smi writes them. */
 static bool read_uuid(rt_cuda *c, lb_err *err) {
+    static const char hex[] = "0123456789abcdef";
     rt_cu_uuid u = {{0}};
+    size_t at = 4;
     if (!RT_CU_CALL(&c->d, err, cuDeviceGetUuid_v2, &u, c->device)) {
         return false;
     }
-    char *to = c->board.uuid;
-    to += sprintf(to, "GPU-");
+    char *to = c->board.uuid; /* 40 characters of its 48 */
+    memcpy(to, "GPU-", 4);
     for (size_t i = 0; i < sizeof u.bytes; i++) {
-        bool dash = i == 4 || i == 6 || i == 8 || i == 10;
-        to += sprintf(to, "%s%02x", dash ? "-" : "", (unsigned)(unsigned char)u.bytes[i]);
+        unsigned byte = (unsigned char)u.bytes[i];
+        if (i == 4 || i == 6 || i == 8 || i == 10) {
+            to[at++] = '-';
+        }
+        to[at++] = hex[byte >> 4];
+        to[at++] = hex[byte & 15];
     }
+    to[at] = '\0';
     return true;
 }
 
