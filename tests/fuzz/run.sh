@@ -51,8 +51,16 @@ if ! clang $cflags "$out/probe.c" -o "$out/probe" >/dev/null 2>&1; then
     done
     exit 0
 fi
+# All at once; what each says comes in order.
+fuzz 1 fuzz_gguf 4096 tests/fuzz/corpus/gguf $base $gguf $value $inspect >"$out/1.tap" &
+first=$!
+fuzz 2 fuzz_jinja 2048 tests/jinja/fixtures $base $jinja >"$out/2.tap" &
+second=$!
+fuzz 3 fuzz_output 1024 tests/fuzz/corpus/output $base $output >"$out/3.tap" &
+third=$!
 failed=0
-fuzz 1 fuzz_gguf 4096 tests/fuzz/corpus/gguf $base $gguf $value $inspect || failed=1
-fuzz 2 fuzz_jinja 2048 tests/jinja/fixtures $base $jinja || failed=1
-fuzz 3 fuzz_output 1024 tests/fuzz/corpus/output $base $output || failed=1
+wait $first || failed=1
+wait $second || failed=1
+wait $third || failed=1
+cat "$out/1.tap" "$out/2.tap" "$out/3.tap"
 exit $failed

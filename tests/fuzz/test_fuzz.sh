@@ -1,3 +1,3 @@
 #!/bin/sh
-# The fuzzers for a minute each (tests/fuzz/run.sh), as one of the tests.
+# The fuzzers for a minute (tests/fuzz/run.sh), side by side, as one of the tests.
 exec sh "$(dirname "$0")/run.sh" 60
