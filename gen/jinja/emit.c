@@ -139,6 +139,11 @@ static void loop_targets(lg_jemitter *e, const lg_jnode *n) {
         if (n->a->var->n_loads > 0) {
             lb_text_printf(&e->flat, "rt_val %s = %s.item;", n->a->var->c_name, loop);
             flush(e);
+            /* perhaps one of the two loops needs none */
+            if (n->c != NULL && n->scope->looks_ahead) {
+                lb_text_printf(&e->flat, "(void)%s;", n->a->var->c_name);
+                flush(e);
+            }
         }
         return;
     }
@@ -167,9 +172,8 @@ static void open_loop(lg_jemitter *e, const lg_jnode *n, const char *sequence, c
 }
 
 /* The items that pass a condition, where the loop looks ahead: they must be known first. */
-static void filter_first(lg_jemitter *e, const lg_jnode *n) {
-    const char *loop = n->scope->loop;
-    lb_text_printf(&e->flat, "rt_val %s_items = rt_list_of(c, 0, NULL);", loop);
+static void filter_first(lg_jemitter *e, const lg_jnode *n, uint32_t number) {
+    lb_text_printf(&e->flat, "rt_val items%u = rt_list_of(c, 0, NULL);", number);
     flush(e);
     open_loop(e, n, NULL, "rt_loop_next");
     loop_targets(e, n);
@@ -177,7 +181,7 @@ static void filter_first(lg_jemitter *e, const lg_jnode *n) {
     lg_je_bool(e, n->c);
     put(e, ") ");
     open_block(e);
-    lb_text_printf(&e->flat, "rt_push(c, %s_items, %s.item);", loop, loop);
+    lb_text_printf(&e->flat, "rt_push(c, items%u, %s.item);", number, n->scope->loop);
     flush(e);
     close_block(e);
     close_block(e);
@@ -196,7 +200,7 @@ static void filter_inline(lg_jemitter *e, const lg_jnode *n) {
 }
 
 static void for_statement(lg_jemitter *e, const lg_jnode *n) {
-    const char *loop = n->scope->loop;
+    uint32_t number = ++e->loops; /* names what is declared around the loop */
     bool first = n->c != NULL && n->scope->looks_ahead;
     bool inline_filter = n->c != NULL && !first;
     at_line(e, n, "for");
@@ -204,13 +208,13 @@ static void for_statement(lg_jemitter *e, const lg_jnode *n) {
         open_block(e);
     }
     if (n->alt != NULL) {
-        lb_text_printf(&e->flat, "bool %s_ran = false;", loop);
+        lb_text_printf(&e->flat, "bool ran%u = false;", number);
         flush(e);
     }
     char *items = NULL;
     if (first) {
-        filter_first(e, n);
-        items = lb_format(e->arena, e->err, "%s_items", loop);
+        filter_first(e, n, number);
+        items = lb_format(e->arena, e->err, "items%u", number);
         e->failed = e->failed || items == NULL;
     }
     open_loop(e, n, items, inline_filter ? "rt_loop_try" : "rt_loop_next");
@@ -220,12 +224,12 @@ static void for_statement(lg_jemitter *e, const lg_jnode *n) {
     }
     scope_body(e, n->scope, n->body);
     if (n->alt != NULL) {
-        lb_text_printf(&e->flat, "%s_ran = true;", loop);
+        lb_text_printf(&e->flat, "ran%u = true;", number);
         flush(e);
     }
     close_block(e);
     if (n->alt != NULL) {
-        lb_text_printf(&e->flat, "if (!%s_ran) ", loop);
+        lb_text_printf(&e->flat, "if (!ran%u) ", number);
         open_block(e);
         scope_body(e, n->alt_scope, n->alt);
         close_block(e);
@@ -304,7 +308,7 @@ static void set_block(lg_jemitter *e, const lg_jnode *n) {
 
 static void filter_block(lg_jemitter *e, const lg_jnode *n) {
     open_capture(e, n, "filter");
-    put(e, "rt_out(c, ");
+    put(e, "rt_out_filtered(c, ");
     captured(e, n->b);
     line(e, ");");
     e->captures--;
@@ -346,6 +350,7 @@ static void begin_function(lg_jemitter *e, lb_text *body) {
     e->indent = 4;
     e->line = 0;
     e->captures = 0;
+    e->loops = 0;
     e->max_temps = 0;
     e->uses_globals = false;
 }

@@ -1,4 +1,5 @@
-/* parse_int.h -- shared by parse.c (statements) and parse_expr.c (expressions). */
+/* parse_int.h -- shared by parse.c (statements), parse_expr.c (operators) and
+ * parse_primary.c (their operands). */
 #ifndef LG_JINJA_PARSE_INT_H
 #define LG_JINJA_PARSE_INT_H
 
@@ -32,9 +33,14 @@ void lg_jp_append(lg_jchain *chain, lg_jnode *node);
 /* Sets depth from the children and refuses what is too deep; NULL in, NULL out. */
 lg_jnode *lg_jp_close(lg_jparser *p, lg_jnode *node);
 
+/* Nodes over one or two others; NULL if one of those is. */
+lg_jnode *lg_jp_unary(lg_jparser *p, lg_jkind kind, const lg_jtok *at, lg_jnode *a);
+lg_jnode *lg_jp_binary(lg_jparser *p, lg_jkind kind, const lg_jtok *at, lg_jnode *a, lg_jnode *b);
+
 /* Expressions. All return NULL with err set on failure. */
 lg_jnode *lg_jp_expr(lg_jparser *p);
 lg_jnode *lg_jp_or(lg_jparser *p);                   /* an expression without `x if y else z` */
+lg_jnode *lg_jp_signed(lg_jparser *p, bool with_filter); /* the operands of * / % */
 lg_jnode *lg_jp_tuple(lg_jparser *p, bool with_if);  /* a, b or a single expression */
 lg_jnode *lg_jp_target(lg_jparser *p, bool with_namespace); /* name, name.attr or name, name */
 lg_jnode *lg_jp_filters(lg_jparser *p, lg_jnode *inner, bool inline_first);

@@ -41,17 +41,9 @@ lg_jnode *lg_jr_macro(const lg_jresolver *r, const char *name, size_t n_name) {
     return NULL;
 }
 
-static lg_jvar *in_scope(const lg_jscope *scope, const char *name, size_t n_name) {
-    lg_jvar *v = scope->vars;
-    while (v != NULL && !lg_jr_same(v->name, v->n_name, name, n_name)) {
-        v = v->next;
-    }
-    return v;
-}
-
 lg_jvar *lg_jr_find(const lg_jscope *scope, const char *name, size_t n_name) {
     for (; scope != NULL; scope = scope->up) {
-        lg_jvar *v = in_scope(scope, name, n_name);
+        lg_jvar *v = lg_jr_in_scope(scope, name, n_name);
         if (v != NULL && (v->stored || v->global)) {
             return v;
         }
@@ -74,173 +66,25 @@ static lg_jscope *new_scope(lg_jresolver *r, lg_jscope *up) {
     return s;
 }
 
-/* v_name, or v2_name where an enclosing scope of the same C function has a variable of that
- * name. */
-static const char *c_name_of(lg_jresolver *r, const lg_jscope *scope, const char *name,
-                             size_t n_name) {
-    unsigned level = 1;
-    for (const lg_jscope *s = scope; !s->function; s = s->up) {
-        if (s->up == r->out->globals) {
-            break;
-        }
-        level += in_scope(s->up, name, n_name) != NULL;
-    }
-    if (level == 1) {
-        return lb_format(r->arena, r->err, "v_%.*s", (int)n_name, name);
-    }
-    return lb_format(r->arena, r->err, "v%u_%.*s", level, (int)n_name, name);
-}
-
-static lg_jvar *new_var(lg_jresolver *r, lg_jscope *scope, const char *name, size_t n_name) {
-    if (r->n_names++ == LG_JINJA_NAMES_MAX) {
-        lb_err_set(r->err, LB_LIMIT, "chat template: more than %d variables", LG_JINJA_NAMES_MAX);
-        return NULL;
-    }
-    lg_jvar *v = lb_alloc(r->arena, sizeof *v, r->err);
-    if (v == NULL) {
-        return NULL;
-    }
-    v->name = name;
-    v->n_name = n_name;
-    v->global = scope == r->out->globals;
-    v->c_name = v->global ? lb_format(r->arena, r->err, "v_%.*s", (int)n_name, name)
-                          : c_name_of(r, scope, name, n_name);
-    if (v->c_name == NULL) {
-        return NULL;
-    }
-    lg_jvar **tail = &scope->vars;
-    while (*tail != NULL) {
-        tail = &(*tail)->next;
-    }
-    *tail = v;
-    return v;
-}
-
-/* ---- first walk: what a scope sets ---- */
-
-static bool declare_load(lg_jresolver *r, lg_jscope *scope, const char *name, size_t n_name) {
-    if (in_scope(scope, name, n_name) != NULL) {
-        return true;
-    }
-    lg_jvar *v = new_var(r, scope, name, n_name);
-    if (v != NULL) {
-        v->read_first = true;
-    }
-    return v != NULL;
-}
-
-static bool declare_store(lg_jresolver *r, lg_jscope *scope, const lg_jnode *name, bool conditional,
-                          const lg_jnode *decl) {
-    if (lg_jr_is(name, "loop")) {
-        return lg_jr_bad(r, LB_UNSUPPORTED, name, "'loop' cannot be assigned");
-    }
-    if (scope == r->out->globals && lg_jr_macro(r, name->text, name->n_text) != NULL) {
-        return lg_jr_bad(r, LB_UNSUPPORTED, name, "the name of a macro cannot be assigned");
-    }
-    lg_jvar *v = in_scope(scope, name->text, name->n_text);
-    if (v == NULL) {
-        v = new_var(r, scope, name->text, name->n_text);
-        if (v == NULL) {
-            return false;
-        }
-        v->read_first = conditional;
-        v->decl = conditional ? NULL : decl;
-    }
-    v->stored = true;
-    return true;
-}
-
-/* Every name that an expression reads. */
-static bool declare_expr(lg_jresolver *r, lg_jscope *scope, const lg_jnode *n) {
-    if (n == NULL) {
-        return true;
-    }
-    if (n->kind == LG_J_NAME) {
-        return declare_load(r, scope, n->text, n->n_text);
-    }
-    for (const lg_jnode *item = n->list; item != NULL; item = item->next) {
-        if (!declare_expr(r, scope, item)) {
-            return false;
-        }
-    }
-    return declare_expr(r, scope, n->a) && declare_expr(r, scope, n->b) &&
-           declare_expr(r, scope, n->c) && declare_expr(r, scope, n->d);
-}
-
-static bool declare_target(lg_jresolver *r, lg_jscope *scope, const lg_jnode *target,
-                           bool conditional,
-                           const lg_jnode *decl) {
-    switch (target->kind) {
-    case LG_J_NAME: return declare_store(r, scope, target, conditional, decl);
-    case LG_J_NSREF: return declare_load(r, scope, target->a->text, target->a->n_text);
-    default: break;
-    }
-    for (const lg_jnode *item = target->list; item != NULL; item = item->next) {
-        if (!declare_target(r, scope, item, conditional, NULL)) {
-            return false;
-        }
-    }
-    return true;
-}
-
-static bool declare_body(lg_jresolver *r, lg_jscope *scope, const lg_jnode *first,
-                         bool conditional);
-
-static bool declare_if(lg_jresolver *r, lg_jscope *scope, const lg_jnode *n) {
-    for (const lg_jnode *arm = n->list; arm != NULL; arm = arm->next) {
-        if (!declare_expr(r, scope, arm->a) || !declare_body(r, scope, arm->body, true)) {
-            return false;
-        }
-    }
-    return true;
-}
-
-static bool declare_body(lg_jresolver *r, lg_jscope *scope, const lg_jnode *first,
-                         bool conditional) {
-    for (const lg_jnode *n = first; n != NULL; n = n->next) {
-        bool ok = true;
-        switch (n->kind) {
-        case LG_J_PRINT: ok = declare_expr(r, scope, n->a); break;
-        case LG_J_IF: ok = declare_if(r, scope, n); break;
-        case LG_J_FOR:
-        case LG_J_FILTER_BLOCK: ok = declare_expr(r, scope, n->b); break;
-        case LG_J_SET:
-            ok = declare_expr(r, scope, n->b) && declare_target(r, scope, n->a, conditional, n);
-            break;
-        case LG_J_SET_BLOCK: ok = declare_target(r, scope, n->a, conditional, NULL); break;
-        default: break;
-        }
-        if (!ok) {
-            return false;
-        }
-    }
-    return true;
-}
-
-/* Forgets names that were only read: outside the globals they are somebody else's; among the
- * globals a function's name is no variable. */
-static void forget_unset(lg_jresolver *r, lg_jscope *scope) {
-    for (lg_jvar **p = &scope->vars; *p != NULL;) {
-        lg_jvar *v = *p;
-        bool function = lg_jr_is_function(v->name, v->n_name) ||
-                        lg_jr_macro(r, v->name, v->n_name) != NULL;
-        if (!v->stored && (!v->global || function)) {
-            *p = v->next;
-        } else {
-            p = &v->next;
-        }
-    }
-}
-
-/* ---- second walk: what every name means ---- */
-
 /* The variable of a name that nobody sets: a global that comes from the request. */
 static lg_jvar *from_request(lg_jresolver *r, const char *name, size_t n_name) {
-    lg_jvar *v = new_var(r, r->out->globals, name, n_name);
+    lg_jvar *v = lg_jr_new_var(r, r->out->globals, name, n_name);
     if (v != NULL) {
         v->read_first = true;
+        v->requested = true;
     }
     return v;
+}
+
+/* True if a scope around `scope` mentions the name in its own statements. */
+static bool is_mentioned(const lg_jscope *scope, const lg_jvar *name) {
+    for (; scope != NULL; scope = scope->up) {
+        const lg_jvar *v = lg_jr_in_scope(scope, name->name, name->n_name);
+        if (v != NULL && !v->requested) {
+            return true;
+        }
+    }
+    return false;
 }
 
 /* A variable that is read before its first set in the text cannot be declared there. */
@@ -366,7 +210,7 @@ static bool bind_target(lg_jresolver *r, lg_jscope *scope, lg_jnode *target) {
         return bind_name(r, scope, target->a);
     }
     if (target->kind == LG_J_NAME) {
-        target->var = in_scope(scope, target->text, target->n_text);
+        target->var = lg_jr_in_scope(scope, target->text, target->n_text);
         return true;
     }
     for (lg_jnode *item = target->list; item != NULL; item = item->next) {
@@ -374,7 +218,7 @@ static bool bind_target(lg_jresolver *r, lg_jscope *scope, lg_jnode *target) {
             return lg_jr_bad(r, LB_UNSUPPORTED, item,
                              "attributes cannot be set together with others");
         }
-        item->var = in_scope(scope, item->text, item->n_text);
+        item->var = lg_jr_in_scope(scope, item->text, item->n_text);
         count_load(item->var); /* its address is taken */
     }
     return true;
@@ -385,7 +229,9 @@ static bool bind_body(lg_jresolver *r, lg_jscope *scope, lg_jnode *first);
 /* Where the variables of a finished scope get their first value. */
 static bool link_outer(lg_jresolver *r, lg_jscope *scope) {
     for (lg_jvar *v = scope->vars; v != NULL; v = v->next) {
-        if (v->parameter || !v->read_first || v->n_loads == 0) {
+        bool declared_by_set = v->decl != NULL;
+        bool inherits = v->read_first || is_mentioned(scope->up, v);
+        if (!v->stored || v->parameter || v->n_loads == 0 || declared_by_set || !inherits) {
             continue;
         }
         v->outer = lg_jr_find(scope->up, v->name, v->n_name);
@@ -399,18 +245,14 @@ static bool link_outer(lg_jresolver *r, lg_jscope *scope) {
 
 /* A scope whose parameters, if any, are in it already. */
 static bool inner_scope(lg_jresolver *r, lg_jscope *scope, lg_jnode *first) {
-    if (!declare_body(r, scope, first, false)) {
-        return false;
-    }
-    forget_unset(r, scope);
-    return bind_body(r, scope, first) && link_outer(r, scope);
+    return lg_jr_declare(r, scope, first) && bind_body(r, scope, first) && link_outer(r, scope);
 }
 
 static bool add_parameter(lg_jresolver *r, lg_jscope *scope, lg_jnode *name) {
-    if (!declare_store(r, scope, name, false, NULL)) {
+    if (!lg_jr_declare_store(r, scope, name, false, NULL)) {
         return false;
     }
-    name->var = in_scope(scope, name->text, name->n_text);
+    name->var = lg_jr_in_scope(scope, name->text, name->n_text);
     name->var->parameter = true;
     return true;
 }
@@ -490,7 +332,7 @@ static bool bind_macro_body(lg_jresolver *r, lg_jscope *scope, lg_jnode *n) {
     }
     n->scope->function = true;
     for (lg_jnode *p = n->list; p != NULL; p = p->next) {
-        if (in_scope(n->scope, p->text, p->n_text) != NULL) {
+        if (lg_jr_in_scope(n->scope, p->text, p->n_text) != NULL) {
             return lg_jr_bad(r, LB_SYNTAX, p, "two parameters of the same name");
         }
         if (!add_parameter(r, n->scope, p)) {
@@ -512,6 +354,9 @@ static bool bind_macro_body(lg_jresolver *r, lg_jscope *scope, lg_jnode *n) {
 static bool bind_set(lg_jresolver *r, lg_jscope *scope, lg_jnode *n) {
     if (!lg_jr_expr(r, scope, n->b) || !bind_target(r, scope, n->a)) {
         return false;
+    }
+    if (n->a->kind == LG_J_NAME && n->b->kind == LG_J_NAME && n->a->var == n->b->var) {
+        n->a->var->n_loads--; /* x = x is not emitted */
     }
     if (n->a->kind == LG_J_NAME && n->a->var->decl == n) {
         n->a->var->declared = true;
@@ -616,11 +461,8 @@ bool lg_jinja_resolve(lg_jnode *root, lb_arena *arena, lg_jtemplate *out, lb_err
         return false;
     }
     t.globals->function = true;
-    if (!list_macros(&r) || !declare_body(&r, t.globals, root->body, false)) {
-        return false;
-    }
-    forget_unset(&r, t.globals);
-    if (!bind_body(&r, t.globals, root->body)) {
+    if (!list_macros(&r) || !lg_jr_declare(&r, t.globals, root->body) ||
+        !bind_body(&r, t.globals, root->body)) {
         return false;
     }
     mark_called(&r);

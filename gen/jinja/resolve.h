@@ -3,7 +3,8 @@
  *
  * Scopes are jinja2's. The template itself, the body of a for, of its else, of a macro, of a set or
  * filter block and of a generation block are scopes; if is none. A name that a scope sets is a
- * variable of that scope, which begins with the value of the next outer variable of that name.
+ * variable of that scope. It begins with the value of the next outer variable of that name where it
+ * may be read before it is set, or where an outer scope mentions the name; else it is undefined.
  * Names that nobody sets come from the request; like all names of the outermost scope they are
  * globals. */
 #ifndef LG_JINJA_RESOLVE_H
@@ -13,7 +14,7 @@
 #include "jinja/ast.h"
 
 enum {
-    LG_JINJA_NAMES_MAX = 4096,          /* different variables, scope by scope */
+    LG_JINJA_NAMES_MAX = 8192,          /* different names, scope by scope */
     LG_JINJA_MACROS_MAX = 256,
     LG_JFORMAT_ARGS_MAX = 32,           /* of a str.format call */
     LG_JINJA_RANGE_MAX = 100000,        /* items of a range: the limit of jinja2's sandbox */
@@ -27,7 +28,9 @@ struct lg_jvar {
     size_t n_name;
     const char *c_name;   /* in the emitted C */
     bool global;          /* a field of the emitted struct of globals */
-    bool stored;          /* the scope sets it, or it is a parameter or target */
+    /* the scope sets it, or it is a parameter or target; else only a mention */
+    bool stored;
+    bool requested;       /* a global that no statement of the outermost scope mentions */
     bool parameter;       /* a macro's parameter or a loop's target: has a value from the start */
     bool read_first;      /* may be read, or be left unset, before the first plain set */
     const lg_jnode *decl; /* the LG_J_SET that is its first mention, if it can be declared there */

@@ -29,6 +29,14 @@ lg_jnode *lg_jr_macro(const lg_jresolver *r, const char *name, size_t n_name);
 /* range, namespace, raise_exception, ... */
 bool lg_jr_is_function(const char *name, size_t n_name);
 
+/* declare.c: the variable of this very scope, or NULL; a new one; one that a statement sets
+ * (`decl`: where it may be declared, or NULL); and all that the statements of a scope set. */
+lg_jvar *lg_jr_in_scope(const lg_jscope *scope, const char *name, size_t n_name);
+lg_jvar *lg_jr_new_var(lg_jresolver *r, lg_jscope *scope, const char *name, size_t n_name);
+bool lg_jr_declare_store(lg_jresolver *r, lg_jscope *scope, const lg_jnode *name, bool conditional,
+                         const lg_jnode *decl);
+bool lg_jr_declare(lg_jresolver *r, lg_jscope *scope, const lg_jnode *first);
+
 /* The variable that a name means in `scope`, or NULL if it is nobody's (then it comes from the
  * request, or is a function). */
 lg_jvar *lg_jr_find(const lg_jscope *scope, const char *name, size_t n_name);

@@ -202,6 +202,12 @@ static bool convert(rt_chat_ctx *c, rt_sb *sb, char kind, rt_val v) {
     return true;
 }
 
+/* A single value that a format text need not use: Python takes it for a mapping. */
+static bool may_be_ignored(rt_val v) {
+    return v.kind == RT_DICT || v.kind == RT_UNDEFINED || v.kind == RT_RANGE ||
+           rt_is_flavor(v, RT_PLAIN);
+}
+
 static rt_val format_percent(rt_chat_ctx *c, rt_val text, rt_val values) {
     const rt_list *list = rt_is_flavor(values, RT_TUPLE) ? values.u.list : NULL;
     size_t n = list == NULL ? 1 : list->n;
@@ -227,7 +233,7 @@ static rt_val format_percent(rt_chat_ctx *c, rt_val text, rt_val values) {
                            "only %%s %%r %%d %%%% are supported in a format text");
         }
     }
-    if (used < n && !(list == NULL && values.kind == RT_DICT)) {
+    if (used < n && (list != NULL || !may_be_ignored(values))) {
         return rt_fail(c, LB_BAD_TYPE, "not all values were used by a format text");
     }
     return rt_sb_value(&sb);

@@ -301,11 +301,11 @@ rt_val rt_f_dictsort(rt_chat_ctx *c, rt_val dict) {
     return rt_f_dictsort_with(c, dict, rt_bool(false), RT_LIT("key"), rt_bool(false));
 }
 
-/* ---- map and select ---- */
+/* ---- map and select: of what is false they make nothing, whatever it is ---- */
 
 rt_val rt_f_map(rt_chat_ctx *c, rt_val v, rt_val (*filter)(rt_chat_ctx *c, rt_val v)) {
     rt_val out = rt_new_list(c, RT_GENERATOR);
-    rt_iter it = rt_iter_over(c, v);
+    rt_iter it = rt_iter_over(c, rt_true(c, v) ? v : rt_undefined());
     for (rt_val item; rt_iter_next(c, &it, &item);) {
         rt_push(c, out, filter(c, item));
     }
@@ -314,7 +314,7 @@ rt_val rt_f_map(rt_chat_ctx *c, rt_val v, rt_val (*filter)(rt_chat_ctx *c, rt_va
 
 rt_val rt_f_map_attribute(rt_chat_ctx *c, rt_val v, rt_val attribute, rt_val otherwise) {
     rt_val out = rt_new_list(c, RT_GENERATOR);
-    rt_iter it = rt_iter_over(c, v);
+    rt_iter it = rt_iter_over(c, rt_true(c, v) ? v : rt_undefined());
     for (rt_val item; rt_iter_next(c, &it, &item);) {
         rt_push(c, out, follow(c, item, attribute, otherwise));
     }

@@ -36,6 +36,7 @@ static bool next_of_text(rt_iter *it, rt_val *item) {
         return false;
     }
     *item = rt_part(it->over, it->at, len);
+    item->markup = false;
     it->at += len;
     return true;
 }

@@ -439,6 +439,14 @@ void rt_out(rt_chat_ctx *c, rt_val v) {
     }
 }
 
+void rt_out_filtered(rt_chat_ctx *c, rt_val v) {
+    if (v.kind != RT_STR) {
+        rt_fail(c, LB_BAD_TYPE, "a filter block must give text, not '%s'", rt_type_name(v));
+        return;
+    }
+    rt_out(c, v);
+}
+
 size_t rt_capture(rt_chat_ctx *c) {
     return c->out.n;
 }

@@ -92,6 +92,9 @@ rt_val rt_unknown_function(rt_chat_ctx *c, const char *name);
 /* Writes a value as Python's str() has it. */
 void rt_out(rt_chat_ctx *c, rt_val v);
 
+/* Writes a text; fails for anything else. (The result of a filter block.) */
+void rt_out_filtered(rt_chat_ctx *c, rt_val v);
+
 /* Output between rt_capture and rt_captured becomes a text instead. */
 size_t rt_capture(rt_chat_ctx *c);
 rt_val rt_captured(rt_chat_ctx *c, size_t start);

@@ -10,8 +10,10 @@
 
 #include <cmocka.h>
 
+#include "chat/output.h"
 #include "chat/probe.h"
 #include "chat/render.h"
+#include "runtime/output_formats.h"
 
 bool render_alternate(struct rt_chat_ctx *c);
 bool render_bombs(struct rt_chat_ctx *c);
@@ -290,6 +292,65 @@ static void probing_finds_abilities(void **state) {
     assert_true(rt_chat_probe(&bombs, &caps, &err));
 }
 
+/* Bytes of reasoning and of content. */
+typedef struct seen {
+    size_t reasoning, content;
+} seen;
+
+static void count_event(void *to, const rt_event *e) {
+    seen *s = to;
+    s->reasoning += e->kind == RT_EVENT_REASONING ? e->text.n : 0;
+    s->content += e->kind == RT_EVENT_CONTENT ? e->text.n : 0;
+}
+
+/* Cases D09, D14: where an answer begins is read off the prompt that was rendered, whatever was
+ * asked for; so neither the answer nor its reasoning lands in the other. */
+static void answers_begin_where_the_prompt_ends(void **state) {
+    (void)state;
+    static const char *const conversations[] = {
+        "[{'role':'user','content':'Q'}]",
+        "[{'role':'user','content':'Q'},{'role':'assistant','content':null,'tool_calls':[{'id':"
+        "'call00001','function':{'name':'f','arguments':'{}'}}]},"
+        "{'role':'tool','tool_call_id':'call00001','content':'ends in <think>'}]",
+    };
+    static const struct { rt_thinking thinking; const char *answer; size_t reasoning; } cases[] = {
+        {RT_THINKING_DEFAULT, "hm</think>yes</assistant>", 2},
+        {RT_THINKING_ON, "hm</think>yes</assistant>", 2},
+        {RT_THINKING_OFF, "yes</assistant>", 0},
+    };
+    for (size_t i = 0; i < 2 * 3 * 2; i++) {
+        size_t k = i / 2 % 3;
+        size_t piece = i % 2 == 0 ? 1 : 100;
+        lb_arena arena;
+        lb_err err = {0};
+        rt_chat chat;
+        rt_chat_caps caps;
+        rt_rendered prompt = {0};
+        rt_output *o = NULL;
+        seen got = {0};
+        json_t *messages = json_of(conversations[i / 6]);
+        rt_chat_options options = {.add_generation_prompt = true, .now = &sunday};
+        options.thinking = cases[k].thinking;
+        lb_arena_init(&arena, "test", 64 << 20);
+        rt_chat_init(&chat, &arena);
+        assert_true(rt_chat_probe(&tags, &caps, &err));
+        assert_true(rt_chat_add_json(&chat, messages, NULL, &err));
+        assert_true(rt_chat_render(&tags, &caps, &chat, &options, &arena, &prompt, &err));
+        assert_true(rt_output_new(&format_laguna, NULL, &prompt, count_event, &got, &arena, &o,
+                                  &err));
+        size_t n = strlen(cases[k].answer);
+        for (size_t at = 0; at < n; at += piece) {
+            size_t left = n - at;
+            assert_true(rt_output_feed(o, cases[k].answer + at, left < piece ? left : piece, &err));
+        }
+        assert_true(rt_output_finish(o, &err));
+        assert_int_equal(got.reasoning, cases[k].reasoning);
+        assert_int_equal(got.content, 3);
+        lb_arena_reset(&arena);
+        json_decref(messages);
+    }
+}
+
 /* Case D16: each ends soon, in an error that a server can answer with 400. */
 static void budgets_hold(void **state) {
     (void)state;
@@ -418,6 +479,7 @@ int main(void) {
         cmocka_unit_test(thinking_is_on_where_it_is_known),
         cmocka_unit_test(parts_become_text_where_text_is_known),
         cmocka_unit_test(probing_finds_abilities),
+        cmocka_unit_test(answers_begin_where_the_prompt_ends),
         cmocka_unit_test(budgets_hold),
         cmocka_unit_test(deep_json_is_refused),
         cmocka_unit_test(memory_may_run_out_anywhere),
