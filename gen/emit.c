@@ -110,18 +110,26 @@ static bool copy_headers(lg_emitter *e, lb_err *err) {
     if (d == NULL) {
         return dir != NULL && lb_err_set(err, LB_IO, "%s: %s", dir, strerror(errno));
     }
-    const char *names[64];
+    enum { HEADERS_MAX = 64 };
+    const char *names[HEADERS_MAX];
     size_t n = 0;
     bool ok = true;
     for (struct dirent *f = readdir(d); ok && f != NULL; f = readdir(d)) {
         size_t len = strlen(f->d_name);
-        if (len > 2 && strcmp(f->d_name + len - 2, ".h") == 0 && n < 64) {
-            names[n] = lb_strndup(e->arena, f->d_name, len, err);
-            ok = names[n++] != NULL;
+        if (len <= 2 || strcmp(f->d_name + len - 2, ".h") != 0) {
+            continue;
         }
+        if (n == HEADERS_MAX) {
+            ok = lb_err_set(err, LB_LIMIT, "%s: more than %d headers", dir, HEADERS_MAX);
+            break;
+        }
+        names[n] = lb_strndup(e->arena, f->d_name, len, err);
+        ok = names[n++] != NULL;
     }
     closedir(d);
-    qsort(names, n, sizeof *names, by_name);
+    if (ok) {
+        qsort(names, n, sizeof *names, by_name);
+    }
     for (size_t i = 0; ok && i < n; i++) {
         const char *from = lb_format(e->arena, err, "templates/lib/%s", names[i]);
         const char *to = lb_format(e->arena, err, "src/lib/%s", names[i]);
@@ -132,6 +140,17 @@ static bool copy_headers(lg_emitter *e, lb_err *err) {
 
 /* ---- the runtime's sources */
 
+/* Whether files.list's lines of this kind belong to the program. */
+static bool belongs(const lg_emitter *e, const char *kind, size_t n) {
+    static const char *const kinds[] = {"base", "cli", "cuda"};
+    for (size_t i = 0; i < (e->plan->hw->gpu ? 3 : 2); i++) {
+        if (strlen(kinds[i]) == n && strncmp(kind, kinds[i], n) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Copies the files of runtime/files.list that belong to every program, to the CLI or to GPU
  * programs, and lists the .c ones. */
 static bool copy_runtime(lg_emitter *e, lg_builder *b, lg_value *sources, lb_err *err) {
@@ -141,24 +160,21 @@ static bool copy_runtime(lg_emitter *e, lg_builder *b, lg_value *sources, lb_err
     if (path == NULL || !lb_read_file(path, 1 << 20, e->arena, &list, &n, err)) {
         return false;
     }
-    for (char *line = strtok(list, "\n"); line != NULL; line = strtok(NULL, "\n")) {
-        char *space = strchr(line, ' ');
-        if (line[0] == '#' || space == NULL) {
-            continue;
+    for (const char *line = list; *line != '\0';) {
+        size_t len = strcspn(line, "\n");
+        size_t kind = strcspn(line, " \n");
+        if (line[0] != '#' && kind < len && belongs(e, line, kind)) {
+            const char *name =
+                lb_format(e->arena, err, "runtime/%.*s", (int)(len - kind - 1), line + kind + 1);
+            if (name == NULL || !copy_in(e, name, name, err)) {
+                return false;
+            }
+            size_t end = strlen(name);
+            if (strcmp(name + end - 2, ".c") == 0) {
+                lg_build_push(b, sources, lg_build_bytes(b, name, end - 2));
+            }
         }
-        *space = '\0';
-        bool cuda = e->plan->hw->gpu && strcmp(line, "cuda") == 0;
-        if (!cuda && strcmp(line, "base") != 0 && strcmp(line, "cli") != 0) {
-            continue;
-        }
-        const char *name = lb_format(e->arena, err, "runtime/%s", space + 1);
-        if (name == NULL || !copy_in(e, name, name, err)) {
-            return false;
-        }
-        size_t len = strlen(name);
-        if (strcmp(name + len - 2, ".c") == 0) {
-            lg_build_push(b, sources, lg_build_bytes(b, name, len - 2));
-        }
+        line += len + (line[len] == '\n');
     }
     return true;
 }

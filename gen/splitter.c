@@ -168,8 +168,10 @@ static const char *rest_source(compiler *c, const lg_regex_item *items, size_t n
         bytes += strlen(items[i].source);
     }
     char *s = lb_alloc(c->arena, bytes + 1, c->err);
-    for (size_t i = 0; s != NULL && i < n; i++) {
-        strcat(s, items[i].source);
+    for (size_t i = 0, at = 0; s != NULL && i < n; i++) {
+        size_t len = strlen(items[i].source);
+        memcpy(s + at, items[i].source, len);
+        at += len;
     }
     return s;
 }

@@ -33,7 +33,7 @@ def scripts():
             path = os.path.join(folder, name)
             if name.startswith("test_") and name.endswith(".py"):
                 found.append([sys.executable, path])
-            if name.startswith("test_") and name.endswith(".sh"):
+            if name == "rules.sh" or name.startswith("test_") and name.endswith(".sh"):
                 found.append(["bash", path])
     return found
 
