@@ -19,9 +19,9 @@ end
         const uint32_t g = at / 4 % 8, i = at % 4;
         const uint32_t nq = ${cuda.by_atom(H, "at / 32", a.per, a.rest)};
         const uint8_t *atom = strip + (size_t)(at / 32) * ${a.bytes};
-        const ${quant.type}_scale s = ${quant.type}_scales(atom, nq, g, row);
+        const ${quant.type}_scale s = ${quant.type}_scales(${quant.type}_load_scale(atom, nq, g, row), g);
         uint32_t code[2];
-        ${quant.type}_codes(atom, nq, g, row, i, &code[0], &code[1]);
+        ${quant.type}_codes(${quant.type}_load(atom, nq, g, row, i), g, i, &code[0], &code[1]);
 #pragma unroll
         for (uint32_t half = 0; half < 2; half++) {
             isa_x4 v;

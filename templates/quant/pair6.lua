@@ -33,14 +33,21 @@ ISA_FN void ${prefix}_pair6_1(const uint8_t *s, uint32_t g, uint32_t *sc, uint32
 }
 
 %%template cu_load(prefix)
-/* Scale and minimum of group g for one row; s points at its byte 0. */
-ISA_FN void ${prefix}_pair6(const uint8_t *s, uint32_t g, uint32_t *sc, uint32_t *m) {
-    if (g < 4) {
-        *sc = isa_load_w8(s + 16 * g) & 63u;
-        *m = isa_load_w8(s + 16 * g + 64) & 63u;
-        return;
-    }
-    const uint32_t both = isa_load_w8(s + 16 * g + 64);
-    *sc = (both & 15u) | isa_load_w8(s + 16 * g - 64) >> 6 << 4;
-    *m = both >> 4 | isa_load_w8(s + 16 * g) >> 6 << 4;
+/* Bytes that hold scale and minimum of a group for one row. */
+typedef struct ${prefix}_pair {
+    uint32_t a, b, c;
+} ${prefix}_pair;
+
+/* Those of group g; s points at the row's byte 0. */
+ISA_FN ${prefix}_pair ${prefix}_load_pair(const uint8_t *s, uint32_t g) {
+    ${prefix}_pair r;
+    r.a = isa_load_w8(s + 16 * g);
+    r.b = isa_load_w8(s + 16 * g + 64);
+    r.c = g < 4 ? 0 : isa_load_w8(s + 16 * g - 64);
+    return r;
+}
+
+ISA_FN void ${prefix}_pair_of(const ${prefix}_pair &r, uint32_t g, uint32_t *sc, uint32_t *m) {
+    *sc = g < 4 ? r.a & 63u : (r.b & 15u) | r.c >> 6 << 4;
+    *m = g < 4 ? r.b & 63u : r.b >> 4 | r.a >> 6 << 4;
 }

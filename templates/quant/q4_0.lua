@@ -6,6 +6,7 @@ module.qblock_elems = 32
 module.qblock_bytes = 18
 module.kind = "int"
 module.has_min = false -- w = scale * code + min
+module.needs_sums = true -- a GPU takes offset times sum of activations off
 module.halves = false
 module.c_offsets = { "8" } -- taken from the code, for each part of a group
 module.planes = {
@@ -56,23 +57,41 @@ ISA_FN void q4_0_dequant(const uint8_t *atom, uint32_t nq, uint32_t q, uint32_t 
 }
 
 %%template cu_load()
-/* q4_0: scale of one row of group g of an atom of nq qblocks. */
+/* q4_0: what a lane loads of one row of group g of an atom of nq qblocks: a word (or more) with the codes of columns
+ * 4i..4i+3 and of those 16 on, and the scale. */
+typedef struct q4_0_word {
+    uint32_t x;
+} q4_0_word;
+typedef struct q4_0_raw {
+    uint32_t d;
+} q4_0_raw;
 typedef struct q4_0_scale {
     float d;
 } q4_0_scale;
 
-ISA_FN q4_0_scale q4_0_scales(const uint8_t *atom, uint32_t nq, uint32_t g, uint32_t row) {
-    q4_0_scale s;
-    s.d = isa_half_at(atom + nq * ${at("d")} + g * 32 + row * 2);
-    return s;
+ISA_FN q4_0_word q4_0_load(const uint8_t *atom, uint32_t nq, uint32_t g, uint32_t row, uint32_t i) {
+    q4_0_word w;
+    w.x = isa_load_w32(atom + nq * ${at("qs")} + g * 256 + i * 64 + row * 4);
+    return w;
 }
 
-/* The codes of columns 4i..4i+3 and of those 16 on. */
-ISA_FN void q4_0_codes(const uint8_t *atom, uint32_t nq, uint32_t g, uint32_t row, uint32_t i,
-    uint32_t *lo, uint32_t *hi) {
-    const uint32_t x = isa_load_w32(atom + nq * ${at("qs")} + g * 256 + i * 64 + row * 4);
-    *lo = x & 0x0f0f0f0fu;
-    *hi = x >> 4 & 0x0f0f0f0fu;
+ISA_FN q4_0_raw q4_0_load_scale(const uint8_t *atom, uint32_t nq, uint32_t g, uint32_t row) {
+    q4_0_raw r;
+    r.d = isa_load_w16(atom + nq * ${at("d")} + g * 32 + row * 2);
+    return r;
+}
+
+ISA_FN void q4_0_codes(const q4_0_word &w, uint32_t g, uint32_t i, uint32_t *lo, uint32_t *hi) {
+    (void)g, (void)i;
+    *lo = w.x & 0x0f0f0f0fu;
+    *hi = w.x >> 4 & 0x0f0f0f0fu;
+}
+
+ISA_FN q4_0_scale q4_0_scales(const q4_0_raw &r, uint32_t g) {
+    q4_0_scale s;
+    (void)g;
+    s.d = isa_half(r.d);
+    return s;
 }
 
 %%template cu_sum()

@@ -7,6 +7,7 @@ module.qblock_elems = 256
 module.qblock_bytes = 144
 module.kind = "int"
 module.has_min = true -- w = scale * code + min
+module.needs_sums = false -- a GPU takes offset times sum of activations off
 module.halves = false
 module.c_offsets = {} -- taken from the code, for each part of a group
 module.planes = {
@@ -75,30 +76,52 @@ ISA_FN void q4_k_dequant(const uint8_t *atom, uint32_t nq, uint32_t q, uint32_t 
 %%template cu_load()
 ${pair6.cu_load("q4_k")}
 
-/* q4_k: scale, minimum and sub-scale of one row of group g of an atom, which is one qblock. */
+/* q4_k: what a lane loads of one row of group g of an atom, which is one qblock: a word (or more) with the codes of columns
+ * 4i..4i+3 and of those 16 on, and the scales. */
+typedef struct q4_k_word {
+    uint32_t lo, hi;
+} q4_k_word;
+typedef struct q4_k_raw {
+    uint32_t d, dmin;
+    q4_k_pair pair;
+} q4_k_raw;
 typedef struct q4_k_scale {
     float d, m; /* m: dmin times its sub-scale, exact */
     int32_t sub;
 } q4_k_scale;
 
-ISA_FN q4_k_scale q4_k_scales(const uint8_t *atom, uint32_t nq, uint32_t g, uint32_t row) {
-    q4_k_scale s;
-    uint32_t sub, m;
+ISA_FN q4_k_word q4_k_load(const uint8_t *atom, uint32_t nq, uint32_t g, uint32_t row, uint32_t i) {
+    const uint8_t *qs = atom + ${at("qs")} + g / 2 * 512 + i * 64 + row * 4;
+    q4_k_word w;
     (void)nq;
-    q4_k_pair6(atom + ${at("s")} + row, g, &sub, &m);
-    s.d = isa_half_at(atom + ${at("d")} + row * 2);
-    s.m = isa_half_at(atom + ${at("dmin")} + row * 2) * (float)m;
-    s.sub = (int32_t)sub;
-    return s;
+    w.lo = isa_load_w32(qs);
+    w.hi = isa_load_w32(qs + 256);
+    return w;
 }
 
-/* The codes of columns 4i..4i+3 and of those 16 on. */
-ISA_FN void q4_k_codes(const uint8_t *atom, uint32_t nq, uint32_t g, uint32_t row, uint32_t i,
-    uint32_t *lo, uint32_t *hi) {
-    const uint8_t *qs = atom + ${at("qs")} + g / 2 * 512 + i * 64 + row * 4;
+ISA_FN q4_k_raw q4_k_load_scale(const uint8_t *atom, uint32_t nq, uint32_t g, uint32_t row) {
+    q4_k_raw r;
     (void)nq;
-    *lo = isa_load_w32(qs) >> g % 2 * 4 & 0x0f0f0f0fu;
-    *hi = isa_load_w32(qs + 256) >> g % 2 * 4 & 0x0f0f0f0fu;
+    r.d = isa_load_w16(atom + ${at("d")} + row * 2);
+    r.dmin = isa_load_w16(atom + ${at("dmin")} + row * 2);
+    r.pair = q4_k_load_pair(atom + ${at("s")} + row, g);
+    return r;
+}
+
+ISA_FN void q4_k_codes(const q4_k_word &w, uint32_t g, uint32_t i, uint32_t *lo, uint32_t *hi) {
+    (void)i;
+    *lo = w.lo >> g % 2 * 4 & 0x0f0f0f0fu;
+    *hi = w.hi >> g % 2 * 4 & 0x0f0f0f0fu;
+}
+
+ISA_FN q4_k_scale q4_k_scales(const q4_k_raw &r, uint32_t g) {
+    q4_k_scale s;
+    uint32_t sub, m;
+    q4_k_pair_of(r.pair, g, &sub, &m);
+    s.d = isa_half(r.d);
+    s.m = isa_half(r.dmin) * (float)m;
+    s.sub = (int32_t)sub;
+    return s;
 }
 
 %%template cu_sum()

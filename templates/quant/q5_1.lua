@@ -6,6 +6,7 @@ module.qblock_elems = 32
 module.qblock_bytes = 24
 module.kind = "int"
 module.has_min = true -- w = scale * code + min
+module.needs_sums = false -- a GPU takes offset times sum of activations off
 module.halves = false
 module.c_offsets = {} -- taken from the code, for each part of a group
 module.planes = {
@@ -67,25 +68,44 @@ ISA_FN void q5_1_dequant(const uint8_t *atom, uint32_t nq, uint32_t q, uint32_t 
 }
 
 %%template cu_load()
-/* q5_1: scale and minimum of one row of group g of an atom of nq qblocks. */
+/* q5_1: what a lane loads of one row of group g of an atom of nq qblocks: a word (or more) with the codes of columns
+ * 4i..4i+3 and of those 16 on, and the scale and the minimum. */
+typedef struct q5_1_word {
+    uint32_t x, high;
+} q5_1_word;
+typedef struct q5_1_raw {
+    uint32_t d, m;
+} q5_1_raw;
 typedef struct q5_1_scale {
     float d, m;
 } q5_1_scale;
 
-ISA_FN q5_1_scale q5_1_scales(const uint8_t *atom, uint32_t nq, uint32_t g, uint32_t row) {
-    q5_1_scale s;
-    s.d = isa_half_at(atom + nq * ${at("d")} + g * 32 + row * 2);
-    s.m = isa_half_at(atom + nq * ${at("m")} + g * 32 + row * 2);
-    return s;
+ISA_FN q5_1_word q5_1_load(const uint8_t *atom, uint32_t nq, uint32_t g, uint32_t row, uint32_t i) {
+    q5_1_word w;
+    w.x = isa_load_w32(atom + nq * ${at("qs")} + g * 256 + i * 64 + row * 4);
+    w.high = isa_load_w32(atom + nq * ${at("qh")} + g * 64 + row * 4);
+    return w;
 }
 
-/* The codes of columns 4i..4i+3 and of those 16 on. */
-ISA_FN void q5_1_codes(const uint8_t *atom, uint32_t nq, uint32_t g, uint32_t row, uint32_t i,
-    uint32_t *lo, uint32_t *hi) {
-    const uint32_t x = isa_load_w32(atom + nq * ${at("qs")} + g * 256 + i * 64 + row * 4);
-    const uint32_t high = isa_load_w32(atom + nq * ${at("qh")} + g * 64 + row * 4);
-    *lo = (x & 0x0f0f0f0fu) | isa_spread4(high, i, 4);
-    *hi = (x >> 4 & 0x0f0f0f0fu) | isa_spread4(high, i + 4, 4);
+ISA_FN q5_1_raw q5_1_load_scale(const uint8_t *atom, uint32_t nq, uint32_t g, uint32_t row) {
+    q5_1_raw r;
+    r.d = isa_load_w16(atom + nq * ${at("d")} + g * 32 + row * 2);
+    r.m = isa_load_w16(atom + nq * ${at("m")} + g * 32 + row * 2);
+    return r;
+}
+
+ISA_FN void q5_1_codes(const q5_1_word &w, uint32_t g, uint32_t i, uint32_t *lo, uint32_t *hi) {
+    (void)g;
+    *lo = (w.x & 0x0f0f0f0fu) | isa_spread4(w.high, i, 4);
+    *hi = (w.x >> 4 & 0x0f0f0f0fu) | isa_spread4(w.high, i + 4, 4);
+}
+
+ISA_FN q5_1_scale q5_1_scales(const q5_1_raw &r, uint32_t g) {
+    q5_1_scale s;
+    (void)g;
+    s.d = isa_half(r.d);
+    s.m = isa_half(r.m);
+    return s;
 }
 
 %%template cu_sum()

@@ -6,6 +6,7 @@ module.qblock_elems = 256
 module.qblock_bytes = 210
 module.kind = "int"
 module.has_min = false -- w = scale * code
+module.needs_sums = true -- a GPU takes offset times sum of activations off
 module.halves = true -- each half of a group has its own sub-scale
 module.c_offsets = { "32", "32" } -- taken from the code, for each part of a group
 module.planes = {
@@ -68,32 +69,55 @@ ISA_FN void q6_k_dequant(const uint8_t *atom, uint32_t nq, uint32_t q, uint32_t 
 }
 
 %%template cu_load()
-/* q6_k: scale and the two sub-scales of one row of group g of an atom, which is one qblock. */
+/* q6_k: what a lane loads of one row of group g of an atom, which is one qblock: a word (or more) with the codes of columns
+ * 4i..4i+3 and of those 16 on, and the scales. */
+typedef struct q6_k_word {
+    uint32_t low_lo, low_hi, high_lo, high_hi;
+} q6_k_word;
+typedef struct q6_k_raw {
+    uint32_t d, sub0, sub1;
+} q6_k_raw;
 typedef struct q6_k_scale {
     float d;
     int32_t sub0, sub1;
 } q6_k_scale;
 
-ISA_FN q6_k_scale q6_k_scales(const uint8_t *atom, uint32_t nq, uint32_t g, uint32_t row) {
-    q6_k_scale s;
-    const uint8_t *sc = atom + ${at("sc")} + g * 32 + row;
-    (void)nq;
-    s.d = isa_half_at(atom + ${at("d")} + row * 2);
-    s.sub0 = (int8_t)isa_load_w8(sc);
-    s.sub1 = (int8_t)isa_load_w8(sc + 16);
-    return s;
-}
-
-/* The codes of columns 4i..4i+3 and of those 16 on. */
-ISA_FN void q6_k_codes(const uint8_t *atom, uint32_t nq, uint32_t g, uint32_t row, uint32_t i,
-    uint32_t *lo, uint32_t *hi) {
+ISA_FN q6_k_word q6_k_load(const uint8_t *atom, uint32_t nq, uint32_t g, uint32_t row, uint32_t i) {
     const uint8_t *ql = atom + ${at("ql")} + g / 4 * 1024 + g % 2 * 512 + i * 64 + row * 4;
     const uint8_t *qh = atom + ${at("qh")} + g / 4 * 512 + i * 64 + row * 4;
-    const uint32_t shift = g % 4 / 2 * 4, top = g % 4 * 2;
+    q6_k_word w;
     (void)nq;
-    *lo = (isa_load_w32(ql) >> shift & 0x0f0f0f0fu) | (isa_load_w32(qh) >> top & 0x03030303u) << 4;
-    *hi = (isa_load_w32(ql + 256) >> shift & 0x0f0f0f0fu) |
-          (isa_load_w32(qh + 256) >> top & 0x03030303u) << 4;
+    w.low_lo = isa_load_w32(ql);
+    w.low_hi = isa_load_w32(ql + 256);
+    w.high_lo = isa_load_w32(qh);
+    w.high_hi = isa_load_w32(qh + 256);
+    return w;
+}
+
+ISA_FN q6_k_raw q6_k_load_scale(const uint8_t *atom, uint32_t nq, uint32_t g, uint32_t row) {
+    const uint8_t *sc = atom + ${at("sc")} + g * 32 + row;
+    q6_k_raw r;
+    (void)nq;
+    r.d = isa_load_w16(atom + ${at("d")} + row * 2);
+    r.sub0 = isa_load_w8(sc);
+    r.sub1 = isa_load_w8(sc + 16);
+    return r;
+}
+
+ISA_FN void q6_k_codes(const q6_k_word &w, uint32_t g, uint32_t i, uint32_t *lo, uint32_t *hi) {
+    const uint32_t shift = g % 4 / 2 * 4, top = g % 4 * 2;
+    (void)i;
+    *lo = (w.low_lo >> shift & 0x0f0f0f0fu) | (w.high_lo >> top & 0x03030303u) << 4;
+    *hi = (w.low_hi >> shift & 0x0f0f0f0fu) | (w.high_hi >> top & 0x03030303u) << 4;
+}
+
+ISA_FN q6_k_scale q6_k_scales(const q6_k_raw &r, uint32_t g) {
+    q6_k_scale s;
+    (void)g;
+    s.d = isa_half(r.d);
+    s.sub0 = (int8_t)r.sub0;
+    s.sub1 = (int8_t)r.sub1;
+    return s;
 }
 
 %%template cu_sum()

@@ -1,13 +1,14 @@
--- y = W x for a few rows of x. A cta has 16 rows of W (a strip; for swiglu one of gate and one of up) by up to 8
--- tokens. A half-warp takes an atom: each lane one row of it, so that a load of 16 lanes is one of the image's
--- 64-byte words. The sums of the atoms meet in shared memory and are added in order.
+-- y = W x for a few rows of x. A cta has 16 rows of W (a strip; for swiglu one of gate and one of up). A half-warp
+-- takes an atom: each lane one row of it, so that a load of 16 lanes is one of the image's 64-byte words. All that a
+-- lane needs of W for an atom is loaded at once, the first before the launch in front has ended; then the
+-- tokens follow one after another. The atoms' parts meet in shared memory and are added in order.
 local descr = import("lib/descr.lua")
 local cuda = import("lib/descr_cuda.lua")
 local c_kernel = import("kernel/matmul.c.lua")
 local parts = import("lib/matmul_parts.lua")
 
 local TOKENS = 8
-local MOST_SLOTS = 16 -- atoms at a time
+local MOST_SLOTS = 8 -- atoms at a time
 
 local function sources(op) return op.epilogue == "swiglu" and 2 or 1 end
 
@@ -18,11 +19,12 @@ function module.describe(op)
   local facts = parts.facts(op, 16)
   local cols, n_strips = parts.segments(op, facts, 16)
   local slots = slots_of(op)
+  local block = round_up(16 * slots, 32)
   return cuda.of(c_kernel.describe(op), {
     name_suffix = "xdecode",
     axes = { descr.rows_axis(rows, TOKENS), descr.dim_axis("strips", n_strips, "y") },
     grid = { descr.row_ctas(rows, TOKENS), tostring(n_strips), "1" },
-    block = round_up(16 * slots, 32), ctas_per_sm = 2,
+    block = block, ctas_per_sm = 384 // block,
     covers = parts.row_cover(rows, TOKENS, cols),
     smem = { cuda.smem("sums", slots * TOKENS * 16 * 4) }, features = { "dp4a", "f16" },
   })
@@ -30,169 +32,218 @@ end
 
 %%template int_type(quant, K)
 % local t, a, groups = quant.type, descr.atoms(quant, K), quant.qblock_elems // 32
+% local n_groups = a.whole > 0 and 8 or a.rest * groups
 ${quant.cu_load()}
 
 ${quant.cu_sum()}
 
-/* One atom of nq qblocks: acc[t] is its part of one row for token t. */
-ISA_FN void ${t}_atom(const uint8_t *atom, const uint32_t nq, uint32_t row, const int8_t *x_q,
-    const float *x_d, const int16_t *x_s, uint32_t n_tokens, float (&acc)[${TOKENS}]) {
+/* One row of an atom of W. */
+typedef struct ${t}_atom {
+    ${t}_word word[${n_groups}][4];
+    ${t}_raw raw[${n_groups}];
+} ${t}_atom;
+
+ISA_FN void ${t}_fetch(const uint8_t *strip, uint32_t a, uint32_t row, ${t}_atom &w) {
+    const uint8_t *atom = strip + (size_t)a * ${a.bytes};
+    const uint32_t nq = ${cuda.by_atom(K, "a", a.per, a.rest)};
 #pragma unroll
-    for (uint32_t g = 0; g < nq * ${groups}; g++) {
-        const ${t}_scale s = ${t}_scales(atom, nq, g, row);
-        uint32_t lo[4], hi[4];
+    for (uint32_t g = 0; g < ${n_groups}; g++) {
+        if (g < nq * ${groups}) {
+            w.raw[g] = ${t}_load_scale(atom, nq, g, row);
 #pragma unroll
-        for (uint32_t i = 0; i < 4; i++) {
-            ${t}_codes(atom, nq, g, row, i, &lo[i], &hi[i]);
-        }
-#pragma unroll
-        for (uint32_t t = 0; t < ${TOKENS}; t++) {
-            if (t < n_tokens) {
-                const isa_x4 q_lo = isa_load_x4(x_q + t * ${K} + 32 * g);
-                const isa_x4 q_hi = isa_load_x4(x_q + t * ${K} + 32 * g + 16);
-                const int32_t s0 = x_s[t * ${K // 16} + 2 * g], s1 = x_s[t * ${K // 16} + 2 * g + 1];
-                const float d = x_d[t * ${K // 32} + g];
-                int32_t n_lo = 0, n_hi = 0;
-#pragma unroll
-                for (uint32_t i = 0; i < 4; i++) {
-                    n_lo = isa_dot4(lo[i], q_lo.w[i], n_lo);
-                    n_hi = isa_dot4(hi[i], q_hi.w[i], n_hi);
-                }
-                const float n = (float)${t}_total(s, n_lo, n_hi, s0, s1);
-                acc[t] = isa_fma(n, s.d * d, acc[t]);
-% if quant.has_min then
-                acc[t] = isa_fma(${t}_min(s), (float)(s0 + s1) * d, acc[t]);
-% end
+            for (uint32_t i = 0; i < 4; i++) {
+                w.word[g][i] = ${t}_load(atom, nq, g, row, i);
             }
         }
     }
 }
 
-/* Atom a of a strip; x_q, x_d and x_s are the first token's. */
-ISA_FN void ${t}_part(const uint8_t *strip, uint32_t a, uint32_t row, const int8_t *x_q,
-    const float *x_d, const int16_t *x_s, uint32_t n_tokens, float (&acc)[${TOKENS}]) {
-    const uint8_t *atom = strip + (size_t)a * ${a.bytes};
-    x_q += 256 * a;
-    x_d += 8 * a;
-    x_s += 16 * a;
-% if a.whole > 0 and a.rest > 0 then
-    if (a < ${a.whole}) {
-        ${t}_atom(atom, ${a.per}, row, x_q, x_d, x_s, n_tokens, acc);
-    } else {
-        ${t}_atom(atom, ${a.rest}, row, x_q, x_d, x_s, n_tokens, acc);
-    }
-% else
-    ${t}_atom(atom, ${a.rest > 0 and a.rest or a.per}, row, x_q, x_d, x_s, n_tokens, acc);
+/* The product of its n groups with one token: x_q, x_d and x_s are that token's, at the atom's first column. */
+ISA_FN float ${t}_dot(const ${t}_atom &w, const uint32_t n, const int8_t *x_q, const float *x_d,
+    const int16_t *x_s) {
+    float acc = 0.0f;
+#pragma unroll
+    for (uint32_t g = 0; g < n; g++) {
+        const isa_x4 q_lo = isa_load_x4(x_q + 32 * g), q_hi = isa_load_x4(x_q + 32 * g + 16);
+        const int32_t s = (int32_t)isa_load_x1(x_s + 2 * g), s0 = (int16_t)s, s1 = s >> 16;
+        const float d = x_d[g];
+        int32_t n_lo = 0, n_hi = 0;
+#pragma unroll
+        for (uint32_t i = 0; i < 4; i++) {
+            uint32_t lo, hi;
+            ${t}_codes(w.word[g][i], g, i, &lo, &hi);
+            n_lo = isa_dot4(lo, q_lo.w[i], n_lo);
+            n_hi = isa_dot4(hi, q_hi.w[i], n_hi);
+        }
+        const ${t}_scale scale = ${t}_scales(w.raw[g], g);
+        const float sum = (float)${t}_total(scale, n_lo, n_hi, s0, s1);
+        acc = isa_fma(sum, scale.d * d, acc);
+% if quant.has_min then
+        acc = isa_fma(${t}_min(scale), (float)(s0 + s1) * d, acc);
 % end
+    }
+    return acc;
 }
 
 %%template float_type(quant, K)
 % local t, a = quant.type, descr.atoms(quant, K)
 ${quant.cu_load()}
 
-/* Atom a of a strip: acc[t] is its part of one row for token t; x is the first token's. */
-ISA_FN void ${t}_part(const uint8_t *strip, uint32_t a, uint32_t row, const float *x,
-    uint32_t n_tokens, float (&acc)[${TOKENS}]) {
-    const uint8_t *atom = strip + (size_t)a * ${a.bytes};
-    const uint32_t n_cols = ${cuda.by_atom(K, "a", 256, K % 256)};
-    x += 256 * a;
-#pragma unroll 4
-    for (uint32_t col = 0; col < n_cols; col++) {
-        const float w = ${t}_at(atom, col, row);
-#pragma unroll
-        for (uint32_t t = 0; t < ${TOKENS}; t++) {
-            if (t < n_tokens) {
-                acc[t] = isa_fma(w, x[t * ${K} + col], acc[t]);
-            }
-        }
-    }
+/* One row of an atom of W: where it lies. Its columns are read in turn, and again for every token. */
+typedef struct ${t}_atom {
+    const uint8_t *at;
+    uint32_t row;
+} ${t}_atom;
+
+ISA_FN void ${t}_fetch(const uint8_t *strip, uint32_t a, uint32_t row, ${t}_atom &w) {
+    w.at = strip + (size_t)a * ${a.bytes};
+    w.row = row;
 }
 
-%%template call_part(part, K, strip, atom)
-% local w = "p.w" .. part.i .. " + (size_t)(" .. strip .. ") * " .. part.strip_bytes
-% if part.quant.kind == "int" then
-${part.type}_part(${w}, ${atom}, row, p.x_q + token0 * ${K},
-    p.x_d + token0 * ${K // 32}, p.x_s + token0 * ${K // 16}, n_tokens, acc);
-% else
-${part.type}_part(${w}, ${atom}, row, p.x + token0 * ${K}, n_tokens, acc);
-% end
+/* Its product with one token, x at the atom's first column. */
+ISA_FN float ${t}_dot(const ${t}_atom &w, uint32_t a, const float *x) {
+    const uint32_t n_cols = ${cuda.by_atom(K, "a", 256, K % 256)};
+    float acc = 0.0f;
+    (void)a;
+#pragma unroll 16
+    for (uint32_t col = 0; col < n_cols; col++) {
+        acc = isa_fma(${t}_at(w.at, col, w.row), x[col], acc);
+    }
+    return acc;
+}
 
 %%lua
--- A swiglu's gate and up, by the number v of the atom.
-local function by_source(facts, n_atoms, K)
-  return join({ "if (v < " .. n_atoms .. ") {", indent(module.call_part(facts[1], K, "strip", "v"), 4), "} else {",
-                indent(module.call_part(facts[2], K, "strip", "v - " .. n_atoms), 4), "}" }, "\n")
+local function by_atom_dot(quant, K)
+  local function dot(n) return quant.type .. "_dot(w, " .. n .. ", x_q, x_d, x_s)" end
+  return cuda.by_atom(K, "a", dot(8), dot(K % 256 // 32))
 end
 
-%%template store_part(part, n_out, epilogue, strip)
-const uint32_t at = 16 * (${strip}) + i % 16;
-if (i / 16 < n_tokens && at < ${part.n}) {
-    float *y = p.y + (token0 + i / 16) * ${n_out} + ${part.begin} + at;
-    const float v = sum[k]${part.bias and " + p.b" .. part.i .. "[at]" or ""};
-    *y = ${epilogue == "add" and "*y + v" or "v"};
-}
+-- C text of where a part, or the one of several of one type that `strip` falls to, has what is asked for.
+local function pick(list, value)
+  local text = value(list[#list])
+  for i = #list - 1, 1, -1 do
+    text = "strip < " .. list[i].last .. " ? " .. value(list[i]) .. " : " .. text
+  end
+  return text
+end
 
-%%template store_swiglu(facts, n_out)
-const uint32_t at = 16 * strip + i % 16;
-if (i / 16 < n_tokens && at < ${n_out}) {
-    const float g = sum[k]${facts[1].bias and " + p.b0[at]" or ""}, u = up[k]${facts[2].bias and " + p.b1[at]" or ""};
-    p.y[(token0 + i / 16) * ${n_out} + at] = isa_silu(g) * u;
-}
+local function with_bias(list, value)
+  if not parts.any(list, "bias") then return value end
+  if #list == 1 then return value .. " + p.b" .. list[1].i .. "[at]" end
+  return "bias != nullptr ? " .. value .. " + bias[at] : " .. value
+end
 
-%%template
-% local d = module.describe(params)
-% local facts = parts.facts(params, 16)
-% local n_out, n_atoms = parts.out_cols(params, facts), parts.n_atoms(params)
-% local n_slots, n_total = slots_of(params), sources(params) * parts.n_atoms(params)
-% local per_thread = ceil_div(16 * TOKENS, d.block)
-% local rows = descr.rows_of(params) == "L" and "n_logits" or "n_rows"
-% local does = "y = W x, 16 rows of W by up to " .. TOKENS .. " tokens for each cta; epilogue " .. epilogue
-% local shapes = "x [" .. rows .. "][" .. K .. "];  y [" .. rows .. "][" .. n_out .. "]"
-${cuda.head(d, "kernel/matmul/decode.cu.lua", does, shapes)}
-
-${cuda.params(d)}
-
-% for _, quant in ipairs(parts.types(facts)) do
-${quant.kind == "int" and module.int_type(quant, K) or module.float_type(quant, K)}
-
+%%template tokens_loop(quant, K)
+/* The first token is always there: no waiting for their number. */
+uint32_t t = 0;
+do {
+    const size_t token = token0 + t;
+% if quant.kind == "int" then
+    const int8_t *x_q = p.x_q + token * ${K} + 256 * a;
+    const float *x_d = p.x_d + token * ${K // 32} + 8 * a;
+    const int16_t *x_s = p.x_s + token * ${K // 16} + 16 * a;
+    const float part = ${by_atom_dot(quant, K)};
+% else
+    const float part = ${quant.type}_dot(w, a, p.x + token * ${K} + 256 * a);
 % end
-${cuda.open(d)}
-    const uint32_t strip = isa_cta_y(), row = isa_thread() % 16, slot = isa_thread() / 16;
+    sums[(slot * ${TOKENS} + t) * 16 + row] = part;
+    t++;
+} while (t < n_tokens);
+
+%%template place(list)
+% if #list > 1 then
+const uint32_t first = ${pick(list, function(part) return part.first end)};
+const uint32_t n_cols = ${pick(list, function(part) return part.n end)};
+const uint32_t begin = ${pick(list, function(part) return part.begin end)};
+% if parts.any(list, "bias") then
+const float *bias = ${pick(list, function(part) return part.bias and "p.b" .. part.i or "nullptr" end)};
+% end
+const uint8_t *w1 = (${pick(list, function(part) return "p.w" .. part.i end)}) + (size_t)(strip - first) * ${list[1].strip_bytes};
+% else
+const uint32_t first = ${list[1].first}, n_cols = ${list[1].n}, begin = ${list[1].begin};
+const uint8_t *w1 = p.w${list[1].i} + (size_t)(strip - first) * ${list[1].strip_bytes};
+% end
+
+%%template type_function(d, op, list, n_out)
+% local swiglu = op.epilogue == "swiglu"
+% local K, n_atoms, n_slots, part = op.K, parts.n_atoms(op), slots_of(op), list[1]
+% local n_total, per_thread = sources(op) * n_atoms, ceil_div(16 * TOKENS, d.block)
+% local ahead, other = not swiglu or list[1].type == list[2].type, swiglu and list[2]
+% local value = with_bias(swiglu and { part } or list, "sum[k]")
+/* ${swiglu and "Strip `strip` of gate and of up" or "Strip `strip` of a part of type " .. part.type} times the cta's tokens. */
+ISA_FN void ${part.type}_strip(const ${d.name}_params &p, uint32_t strip) {
     float *sums = (float *)(void *)isa_smem(0); /* [slot][token][row] */
+    const uint32_t row = isa_thread() % 16, slot = isa_thread() / 16;
+    const size_t token0 = (size_t)isa_cta_x() * ${TOKENS};
+    ${module.place(swiglu and { part } or list)}
+% if swiglu then
+    const uint8_t *w2 = p.w1 + (size_t)strip * ${other.strip_bytes};
+% end
+    uint32_t v = slot; /* which atom${swiglu and "; those of up behind those of gate" or ""} */
+    bool mine = ${n_slots * 16 < d.block and "slot < " .. n_slots or "true"};
+% if ahead then
+    ${part.type}_atom w;
+    if (mine) {
+        ${part.type}_fetch(${swiglu and "v < " .. n_atoms .. " ? w1 : w2, v % " .. n_atoms or "w1, v"}, row, w);
+    }
+% end
     isa_wait_launch();
     isa_let_launch();
-    const size_t token0 = (size_t)isa_cta_x() * ${TOKENS};
-    const uint32_t left = p.step->${rows} - (uint32_t)token0, n_tokens = left < ${TOKENS} ? left : ${TOKENS};
+    const uint32_t left = p.step->${op.rows == "L" and "n_logits" or "n_rows"} - (uint32_t)token0;
+    const uint32_t n_tokens = left < ${TOKENS} ? left : ${TOKENS};
 
-    /* Thread i sums elements i, i + ${d.block}, .. of the tile, row fastest. */
+    /* Thread i has elements i, i + ${d.block}, .. of the tile, row fastest. */
     float sum[${per_thread}] = {};
-% if epilogue == "swiglu" then
+% if swiglu then
     float up[${per_thread}] = {};
 % end
-    for (uint32_t base = 0; base < ${n_total}; base += ${n_slots}) {
-        const uint32_t v = base + slot;
-        if (slot < ${n_slots} && v < ${n_total}) {
-            float acc[${TOKENS}] = {};
-% if epilogue == "swiglu" then
-            ${by_source(facts, n_atoms, K)}
-% else
-            ${parts.by_strip(facts, function(part, strip) return module.call_part(part, K, strip, "v") end)}
-% end
+% if op.epilogue == "add" then
+    float old[${per_thread}];
 #pragma unroll
-            for (uint32_t t = 0; t < ${TOKENS}; t++) {
-                if (t < n_tokens) {
-                    sums[(slot * ${TOKENS} + t) * 16 + row] = acc[t];
-                }
+    for (uint32_t k = 0; k < ${per_thread}; k++) {
+        const uint32_t i = isa_thread() + ${d.block} * k, at = 16 * (strip - first) + i % 16;
+        const bool there = at < n_cols && (i < 16 || i / 16 < n_tokens);
+        old[k] = there ? p.y[(token0 + i / 16) * ${n_out} + begin + at] : 0.0f;
+    }
+% end
+    for (uint32_t base = 0; base < ${n_total}; base += ${n_slots}) {
+        if (mine) {
+% if ahead then
+            const uint32_t a = ${swiglu and "v % " .. n_atoms or "v"};
+            ${module.tokens_loop(part.quant, K)}
+% else
+            if (v < ${n_atoms}) {
+                const uint32_t a = v;
+                ${part.type}_atom w;
+                ${part.type}_fetch(w1, a, row, w);
+                ${module.tokens_loop(part.quant, K)}
+            } else {
+                const uint32_t a = v - ${n_atoms};
+                ${other.type}_atom w;
+                ${other.type}_fetch(w2, a, row, w);
+                ${module.tokens_loop(other.quant, K)}
             }
+% end
         }
-        isa_barrier();
+% if n_total > n_slots then
+        v += ${n_slots};
+        mine = mine && v < ${n_total};
+% if ahead then
+        if (mine) {
+            ${part.type}_fetch(${swiglu and "v < " .. n_atoms .. " ? w1 : w2, v % " .. n_atoms or "w1, v"}, row, w);
+        }
+% end
         const uint32_t n_here = ${n_total} - base < ${n_slots} ? ${n_total} - base : ${n_slots};
+% else
+        const uint32_t n_here = ${n_slots};
+% end
+        isa_barrier();
 #pragma unroll
         for (uint32_t k = 0; k < ${per_thread}; k++) {
             const uint32_t i = isa_thread() + ${d.block} * k;
             for (uint32_t s = 0; i < 16 * n_tokens && s < n_here; s++) {
                 const float part = sums[s * ${16 * TOKENS} + i];
-% if epilogue == "swiglu" then
+% if swiglu then
                 if (base + s >= ${n_atoms}) {
                     up[k] = base + s == ${n_atoms} ? part : up[k] + part;
                     continue;
@@ -208,11 +259,60 @@ ${cuda.open(d)}
 
 #pragma unroll
     for (uint32_t k = 0; k < ${per_thread}; k++) {
-        const uint32_t i = isa_thread() + ${d.block} * k;
-% if epilogue == "swiglu" then
-        ${module.store_swiglu(facts, n_out)}
+        const uint32_t i = isa_thread() + ${d.block} * k, at = 16 * (strip - first) + i % 16;
+        if (i / 16 < n_tokens && at < n_cols) {
+            float *y = p.y + (token0 + i / 16) * ${n_out} + begin + at;
+% if swiglu then
+            *y = isa_silu(${value}) * (${with_bias({ other }, "up[k]")});
+% elseif op.epilogue == "add" then
+            *y = old[k] + (${value});
 % else
-        ${parts.by_strip(facts, function(part, strip) return module.store_part(part, n_out, epilogue, strip) end)}
+            *y = ${value};
 % end
+        }
     }
+}
+
+%%lua
+-- The parts of each type, in order of appearance; a swiglu's two are one.
+local function by_type(op, facts)
+  if op.epilogue == "swiglu" then return { facts } end
+  local list, at = {}, {}
+  for _, part in ipairs(facts) do
+    if at[part.type] == nil then
+      list[#list + 1] = {}
+      at[part.type] = #list
+    end
+    table.insert(list[at[part.type]], part)
+  end
+  return list
+end
+
+%%template
+% local d = module.describe(params)
+% local facts = parts.facts(params, 16)
+% local n_out = parts.out_cols(params, facts)
+% local rows = descr.rows_of(params) == "L" and "n_logits" or "n_rows"
+% local does = "y = W x, 16 rows of W by up to " .. TOKENS .. " tokens for each cta; epilogue " .. epilogue
+% local shapes = "x [" .. rows .. "][" .. K .. "];  y [" .. rows .. "][" .. n_out .. "]"
+${cuda.head(d, "kernel/matmul/decode.cu.lua", does, shapes)}
+
+${cuda.params(d)}
+
+% for _, quant in ipairs(parts.types(facts)) do
+${quant.kind == "int" and module.int_type(quant, K) or module.float_type(quant, K)}
+
+% end
+% local groups = by_type(params, facts)
+% for _, list in ipairs(groups) do
+${module.type_function(d, params, list, n_out)}
+
+% end
+${cuda.open(d)}
+    const uint32_t strip = isa_cta_y();
+% if #groups == 1 then
+    ${facts[1].type}_strip(p, strip);
+% else
+    ${parts.by_strip(facts, function(part) return part.type .. "_strip(p, strip);" end)}
+% end
 }

@@ -48,10 +48,11 @@ ISA_FN void ${t}_atom(const uint8_t *atom, const uint32_t nq, const int8_t *x_q,
     const int32_t *x_s, uint32_t n_tokens, float (&acc)[${TOKENS // 8}][4]) {
     const uint32_t row = isa_lane() / 4, i = isa_lane() % 4;
     for (uint32_t g = 0; g < nq * ${groups}; g++) {
-        const ${t}_scale s[2] = {${t}_scales(atom, nq, g, row), ${t}_scales(atom, nq, g, row + 8)};
+        const ${t}_scale s[2] = {${t}_scales(${t}_load_scale(atom, nq, g, row), g),
+                                 ${t}_scales(${t}_load_scale(atom, nq, g, row + 8), g)};
         uint32_t a[4];
-        ${t}_codes(atom, nq, g, row, i, &a[0], &a[2]);
-        ${t}_codes(atom, nq, g, row + 8, i, &a[1], &a[3]);
+        ${t}_codes(${t}_load(atom, nq, g, row, i), g, i, &a[0], &a[2]);
+        ${t}_codes(${t}_load(atom, nq, g, row + 8, i), g, i, &a[1], &a[3]);
 #pragma unroll
         for (uint32_t n = 0; n < ${TOKENS // 8}; n++) {
             if (8 * n < n_tokens) {
