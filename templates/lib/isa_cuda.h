@@ -27,7 +27,10 @@ typedef struct rt_step {
     const uint32_t *token_of_row, *seq_of_row, *pos_of_row, *slot_of_seq, *logit_rows;
 } rt_step;
 
-/* Four words of one 16-byte access. */
+/* Two words of one 8-byte access, four of one of 16 bytes. */
+typedef struct alignas(8) isa_x2 {
+    uint32_t w[2];
+} isa_x2;
 typedef struct alignas(16) isa_x4 {
     uint32_t w[4];
 } isa_x4;
@@ -207,9 +210,13 @@ ISA_FN float isa_float_at(const uint8_t *p) {
     return isa_float(isa_load_w32(p));
 }
 
-/* 4 and 16 bytes of activations, aligned alike. */
+/* 4, 8 and 16 bytes of activations, aligned alike. */
 ISA_FN uint32_t isa_load_x1(const void *p) {
     return *(const uint32_t *)p;
+}
+
+ISA_FN isa_x2 isa_load_x2(const void *p) {
+    return *(const isa_x2 *)p;
 }
 
 ISA_FN isa_x4 isa_load_x4(const void *p) {

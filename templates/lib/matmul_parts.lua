@@ -65,25 +65,67 @@ end
 -- Atoms of a row: whole ones and a narrower last one.
 function M.n_atoms(op) return ceil_div(op.K, 256) end
 
--- The 1-based place of a quant file among those of `types`.
-function M.type_index(types, type)
-  for i, quant in ipairs(types) do
-    if quant.type == type then return i end
-  end
-  return nil
-end
-
--- C text that does text(part, strip) for the part that `strip` (a name) falls to.
+-- C text that does text(part) for the part that `strip` (a position) falls to, parts of one type together.
 function M.by_strip(facts, text)
-  if #facts == 1 then return text(facts[1], "strip") end
-  local lines = {}
-  for i, part in ipairs(facts) do
-    local head = i == 1 and "if (" or i < #facts and "} else if (" or "} else {"
-    lines[#lines + 1] = i < #facts and head .. "strip < " .. part.last .. ") {" or head
-    lines[#lines + 1] = indent(text(part, i == 1 and "strip" or "strip - " .. part.first), 4)
+  local lines, last = {}, #facts
+  while last > 1 and facts[last - 1].type == facts[#facts].type do last = last - 1 end
+  if last == 1 then return text(facts[1]) end
+  for i = 1, last - 1 do
+    lines[#lines + 1] = (i == 1 and "if (" or "} else if (") .. "strip < " .. facts[i].last .. ") {"
+    lines[#lines + 1] = indent(text(facts[i]), 4)
   end
+  lines[#lines + 1] = "} else {"
+  lines[#lines + 1] = indent(text(facts[last]), 4)
   lines[#lines + 1] = "}"
   return join(lines, "\n")
+end
+
+-- C text of value(part) for the part of `list` that `strip` falls to.
+function M.pick(list, value)
+  local text = tostring(value(list[#list]))
+  for i = #list - 1, 1, -1 do
+    local mine = tostring(value(list[i]))
+    if mine ~= text then text = "strip < " .. list[i].last .. " ? " .. mine .. " : " .. text end
+  end
+  return text
+end
+
+-- C text of a sum with the bias of its part; `bias` is a pointer where several parts share the text.
+function M.with_bias(list, value)
+  if not M.any(list, "bias") then return value end
+  if #list == 1 then return value .. " + p.b" .. list[1].i .. "[at]" end
+  return "bias != nullptr ? " .. value .. " + bias[at] : " .. value
+end
+
+-- C text that sets, for the part of `list` that `strip` falls to, first (its first position), n_cols, begin, bias and
+-- matrix (its weights).
+function M.place(list)
+  local function of(value) return M.pick(list, value) end
+  local lines = {
+    "const uint32_t first = " .. of(function(part) return part.first end) .. ";",
+    "const uint32_t n_cols = " .. of(function(part) return part.n end) .. ";",
+    "const uint32_t begin = " .. of(function(part) return part.begin end) .. ";",
+    "const uint8_t *matrix = " .. of(function(part) return "p.w" .. part.i end) .. ";",
+  }
+  if #list > 1 and M.any(list, "bias") then
+    local text = of(function(part) return part.bias and "p.b" .. part.i or "nullptr" end)
+    lines[#lines + 1] = "const float *bias = " .. text .. ";"
+  end
+  return join(lines, "\n")
+end
+
+-- The parts of each type, in order of appearance; a swiglu's two are one.
+function M.by_type(op, facts)
+  if op.epilogue == "swiglu" then return { facts } end
+  local list, at = {}, {}
+  for _, part in ipairs(facts) do
+    if at[part.type] == nil then
+      list[#list + 1] = {}
+      at[part.type] = #list
+    end
+    table.insert(list[at[part.type]], part)
+  end
+  return list
 end
 
 -- The cover of y by tiles of rows.

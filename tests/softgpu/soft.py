@@ -35,7 +35,7 @@ def why_not():
 def roles(op):
     """The op tables that a GPU program makes of one: two where a family has roles."""
     op = dict(op, hw=HW)
-    return [dict(op, role=r) for r in ("decode", "prefill")] if op["family"] == "matmul" else [op]
+    return [dict(op, role=r) for r in ("decode", "prefill")] if op["family"] in ("matmul", "attn") else [op]
 
 
 def cases():

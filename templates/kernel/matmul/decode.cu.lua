@@ -118,21 +118,6 @@ local function by_atom_dot(quant, K)
   return cuda.by_atom(K, "a", dot(8), dot(K % 256 // 32))
 end
 
--- C text of where a part, or the one of several of one type that `strip` falls to, has what is asked for.
-local function pick(list, value)
-  local text = value(list[#list])
-  for i = #list - 1, 1, -1 do
-    text = "strip < " .. list[i].last .. " ? " .. value(list[i]) .. " : " .. text
-  end
-  return text
-end
-
-local function with_bias(list, value)
-  if not parts.any(list, "bias") then return value end
-  if #list == 1 then return value .. " + p.b" .. list[1].i .. "[at]" end
-  return "bias != nullptr ? " .. value .. " + bias[at] : " .. value
-end
-
 %%template tokens_loop(quant, K)
 /* The first token is always there: no waiting for their number. */
 uint32_t t = 0;
@@ -150,32 +135,19 @@ do {
     t++;
 } while (t < n_tokens);
 
-%%template place(list)
-% if #list > 1 then
-const uint32_t first = ${pick(list, function(part) return part.first end)};
-const uint32_t n_cols = ${pick(list, function(part) return part.n end)};
-const uint32_t begin = ${pick(list, function(part) return part.begin end)};
-% if parts.any(list, "bias") then
-const float *bias = ${pick(list, function(part) return part.bias and "p.b" .. part.i or "nullptr" end)};
-% end
-const uint8_t *w1 = (${pick(list, function(part) return "p.w" .. part.i end)}) + (size_t)(strip - first) * ${list[1].strip_bytes};
-% else
-const uint32_t first = ${list[1].first}, n_cols = ${list[1].n}, begin = ${list[1].begin};
-const uint8_t *w1 = p.w${list[1].i} + (size_t)(strip - first) * ${list[1].strip_bytes};
-% end
-
 %%template type_function(d, op, list, n_out)
 % local swiglu = op.epilogue == "swiglu"
 % local K, n_atoms, n_slots, part = op.K, parts.n_atoms(op), slots_of(op), list[1]
 % local n_total, per_thread = sources(op) * n_atoms, ceil_div(16 * TOKENS, d.block)
 % local ahead, other = not swiglu or list[1].type == list[2].type, swiglu and list[2]
-% local value = with_bias(swiglu and { part } or list, "sum[k]")
+% local value = parts.with_bias(swiglu and { part } or list, "sum[k]")
 /* ${swiglu and "Strip `strip` of gate and of up" or "Strip `strip` of a part of type " .. part.type} times the cta's tokens. */
 ISA_FN void ${part.type}_strip(const ${d.name}_params &p, uint32_t strip) {
     float *sums = (float *)(void *)isa_smem(0); /* [slot][token][row] */
     const uint32_t row = isa_thread() % 16, slot = isa_thread() / 16;
     const size_t token0 = (size_t)isa_cta_x() * ${TOKENS};
-    ${module.place(swiglu and { part } or list)}
+    ${parts.place(swiglu and { part } or list)}
+    const uint8_t *w1 = matrix + (size_t)(strip - first) * ${part.strip_bytes};
 % if swiglu then
     const uint8_t *w2 = p.w1 + (size_t)strip * ${other.strip_bytes};
 % end
@@ -263,7 +235,7 @@ ISA_FN void ${part.type}_strip(const ${d.name}_params &p, uint32_t strip) {
         if (i / 16 < n_tokens && at < n_cols) {
             float *y = p.y + (token0 + i / 16) * ${n_out} + begin + at;
 % if swiglu then
-            *y = isa_silu(${value}) * (${with_bias({ other }, "up[k]")});
+            *y = isa_silu(${value}) * (${parts.with_bias({ other }, "up[k]")});
 % elseif op.epilogue == "add" then
             *y = old[k] + (${value});
 % else
@@ -272,21 +244,6 @@ ISA_FN void ${part.type}_strip(const ${d.name}_params &p, uint32_t strip) {
         }
     }
 }
-
-%%lua
--- The parts of each type, in order of appearance; a swiglu's two are one.
-local function by_type(op, facts)
-  if op.epilogue == "swiglu" then return { facts } end
-  local list, at = {}, {}
-  for _, part in ipairs(facts) do
-    if at[part.type] == nil then
-      list[#list + 1] = {}
-      at[part.type] = #list
-    end
-    table.insert(list[at[part.type]], part)
-  end
-  return list
-end
 
 %%template
 % local d = module.describe(params)
@@ -303,16 +260,11 @@ ${cuda.params(d)}
 ${quant.kind == "int" and module.int_type(quant, K) or module.float_type(quant, K)}
 
 % end
-% local groups = by_type(params, facts)
-% for _, list in ipairs(groups) do
+% for _, list in ipairs(parts.by_type(params, facts)) do
 ${module.type_function(d, params, list, n_out)}
 
 % end
 ${cuda.open(d)}
     const uint32_t strip = isa_cta_y();
-% if #groups == 1 then
-    ${facts[1].type}_strip(p, strip);
-% else
-    ${parts.by_strip(facts, function(part) return part.type .. "_strip(p, strip);" end)}
-% end
+    ${parts.by_strip(epilogue == "swiglu" and { facts[1] } or facts, function(part) return part.type .. "_strip(p, strip);" end)}
 }

@@ -1,4 +1,4 @@
--- y = W x for many rows of x. A cta has 64 rows of W (for swiglu 64 of gate and 64 of up) by 64 tokens; a warp 16
+-- y = W x for many rows of x. A cta has 64 rows of W (for swiglu 32 of gate and 32 of up) by 64 tokens; a warp 16
 -- rows (a strip) by all of them, in the fragments of isa_mma_s8: lane l has rows l / 4 and l / 4 + 8, and of each 8
 -- tokens numbers 2 (l % 4) and 2 (l % 4) + 1. Activations of an atom's columns are staged in shared memory.
 local descr = import("lib/descr.lua")
@@ -7,31 +7,45 @@ local c_kernel = import("kernel/matmul.c.lua")
 local parts = import("lib/matmul_parts.lua")
 
 local TOKENS = 64
-local STRIPS = 4
+local WARPS = 4
 -- Bytes of a token's staged columns: 16 more than 256, so that the words of 8 tokens lie in 32 banks.
 local STRIDE = 272
 
-local function threads(op) return 32 * STRIPS * (op.epilogue == "swiglu" and 2 or 1) end
+-- Strips of each part that a cta has.
+local function strips_of(op) return op.epilogue == "swiglu" and WARPS // 2 or WARPS end
+
+local function any_quant(facts, key)
+  for _, part in ipairs(facts) do
+    if part.quant.kind == "int" and part.quant[key] then return true end
+  end
+  return false
+end
+
+local function needs_sums(facts) return any_quant(facts, "needs_sums") end
+local function has_min(facts) return any_quant(facts, "has_min") end
 
 local function carve(op, facts)
   local list = {}
+  local per_group = 8 * TOKENS * 4
   if parts.has_kind(facts, "int") then
-    list = { cuda.smem("x_q", TOKENS * STRIDE), cuda.smem("x_d", 8 * TOKENS * 4), cuda.smem("x_s", 8 * TOKENS * 4) }
+    list = { cuda.smem("q", TOKENS * STRIDE), cuda.smem("d", per_group) }
+    if needs_sums(facts) then list[#list + 1] = cuda.smem("s", per_group) end
+    if has_min(facts) then list[#list + 1] = cuda.smem("m", per_group) end
   end
-  if op.epilogue == "swiglu" then list[#list + 1] = cuda.smem("up", STRIPS * 16 * TOKENS * 4) end
+  if op.epilogue == "swiglu" then list[#list + 1] = cuda.smem("up", strips_of(op) * 16 * TOKENS * 4) end
   return list
 end
 
 function module.describe(op)
   local rows = descr.rows_of(op)
-  local tile = 16 * STRIPS
+  local tile = 16 * strips_of(op)
   local facts = parts.facts(op, tile)
   local cols, n_strips = parts.segments(op, facts, tile)
   return cuda.of(c_kernel.describe(op), {
     name_suffix = "xprefill",
     axes = { descr.rows_axis(rows, TOKENS), descr.dim_axis("strips", n_strips, "y") },
     grid = { descr.row_ctas(rows, TOKENS), tostring(n_strips), "1" },
-    block = threads(op), ctas_per_sm = 512 // threads(op),
+    block = 32 * WARPS, ctas_per_sm = 3,
     covers = parts.row_cover(rows, TOKENS, cols),
     smem = carve(op, facts), features = { "mma_s8", "f16" },
   })
@@ -43,50 +57,63 @@ ${quant.cu_load()}
 
 ${quant.cu_sum()}
 
-/* One atom of nq qblocks: acc[n] is its part of the fragment of tokens 8n .. 8n + 7. */
-ISA_FN void ${t}_atom(const uint8_t *atom, const uint32_t nq, const int8_t *x_q, const float *x_d,
-    const int32_t *x_s, uint32_t n_tokens, float (&acc)[${TOKENS // 8}][4]) {
+/* Group g of an atom of nq qblocks for the first 8 n_tiles tokens: acc[n] has the fragment of tokens 8n .. 8n + 7. */
+ISA_FN void ${t}_group(const uint8_t *atom, uint32_t nq, uint32_t g, const staged &x, const uint32_t n_tiles,
+    float (&acc)[${TOKENS // 8}][4]) {
     const uint32_t row = isa_lane() / 4, i = isa_lane() % 4;
-    for (uint32_t g = 0; g < nq * ${groups}; g++) {
-        const ${t}_scale s[2] = {${t}_scales(${t}_load_scale(atom, nq, g, row), g),
-                                 ${t}_scales(${t}_load_scale(atom, nq, g, row + 8), g)};
-        uint32_t a[4];
-        ${t}_codes(${t}_load(atom, nq, g, row, i), g, i, &a[0], &a[2]);
-        ${t}_codes(${t}_load(atom, nq, g, row + 8, i), g, i, &a[1], &a[3]);
+    const ${t}_scale s[2] = {${t}_scales(${t}_load_scale(atom, nq, g, row), g),
+                             ${t}_scales(${t}_load_scale(atom, nq, g, row + 8), g)};
+    uint32_t a[4];
+    ${t}_codes(${t}_load(atom, nq, g, row, i), g, i, &a[0], &a[2]);
+    ${t}_codes(${t}_load(atom, nq, g, row + 8, i), g, i, &a[1], &a[3]);
 #pragma unroll
-        for (uint32_t n = 0; n < ${TOKENS // 8}; n++) {
-            if (8 * n < n_tokens) {
-                const int8_t *q = x_q + (8 * n + row) * ${STRIDE} + 32 * g + 4 * i;
-                const uint32_t b[2] = {isa_load_x1(q), isa_load_x1(q + 16)};
+    for (uint32_t n = 0; n < n_tiles; n++) {
+        const int8_t *q = x.q + (8 * n + row) * ${STRIDE} + 32 * g + 4 * i;
+        const uint32_t b[2] = {isa_load_x1(q), isa_load_x1(q + 16)};
+        int32_t lo[4] = {};
 % if quant.halves then
-                int32_t lo[4] = {}, hi[4] = {};
-                isa_mma_s8_half(lo, a[0], a[1], b[0]);
-                isa_mma_s8_half(hi, a[2], a[3], b[1]);
+        int32_t hi[4] = {};
+        isa_mma_s8_half(lo, a[0], a[1], b[0]);
+        isa_mma_s8_half(hi, a[2], a[3], b[1]);
 % else
-                int32_t lo[4] = {};
-                const int32_t hi[4] = {};
-                isa_mma_s8(lo, a, b);
+        const int32_t hi[4] = {};
+        isa_mma_s8(lo, a, b);
+% end
+
+        /* The lane's two tokens: scale and sums of their activations. */
+        const uint32_t at = g * ${TOKENS} + 8 * n + 2 * i;
+        const isa_x2 d = isa_load_x2(x.d + at);
+% if quant.needs_sums then
+        const isa_x2 both = isa_load_x2(x.s + at);
+% end
+% if quant.has_min then
+        const isa_x2 scaled = isa_load_x2(x.m + at);
 % end
 #pragma unroll
-                for (uint32_t e = 0; e < 4; e++) {
-                    const uint32_t at = g * ${TOKENS} + 8 * n + 2 * i + e % 2;
-                    const int32_t s0 = (int16_t)x_s[at], s1 = x_s[at] >> 16;
-                    const float sum = (float)${t}_total(s[e / 2], lo[e], hi[e], s0, s1);
-                    acc[n][e] = isa_fma(sum, s[e / 2].d * x_d[at], acc[n][e]);
-% if quant.has_min then
-                    acc[n][e] = isa_fma(${t}_min(s[e / 2]), (float)(s0 + s1) * x_d[at], acc[n][e]);
+        for (uint32_t e = 0; e < 4; e++) {
+% if quant.needs_sums then
+            const int32_t s0 = (int16_t)both.w[e % 2], s1 = (int32_t)both.w[e % 2] >> 16;
+% else
+            const int32_t s0 = 0, s1 = 0;
 % end
-                }
-            }
+            const float sum = (float)${t}_total(s[e / 2], lo[e], hi[e], s0, s1);
+            acc[n][e] = isa_fma(sum, s[e / 2].d * isa_float(d.w[e % 2]), acc[n][e]);
+% if quant.has_min then
+            acc[n][e] = isa_fma(${t}_min(s[e / 2]), isa_float(scaled.w[e % 2]), acc[n][e]);
+% end
         }
     }
 }
 
 /* Atom a of a strip. */
-ISA_FN void ${t}_part(const uint8_t *strip, uint32_t a, const int8_t *x_q, const float *x_d,
-    const int32_t *x_s, uint32_t n_tokens, float (&acc)[${TOKENS // 8}][4]) {
+ISA_FN void ${t}_part(const uint8_t *strip, uint32_t a, const staged &x, const uint32_t n_tiles,
+    float (&acc)[${TOKENS // 8}][4]) {
     const uint8_t *atom = strip + (size_t)a * ${a.bytes};
-    ${t}_atom(atom, ${cuda.by_atom(K, "a", a.per, a.rest)}, x_q, x_d, x_s, n_tokens, acc);
+    const uint32_t nq = ${cuda.by_atom(K, "a", a.per, a.rest)};
+#pragma unroll 2
+    for (uint32_t g = 0; g < nq * ${groups}; g++) {
+        ${t}_group(atom, nq, g, x, n_tiles, acc);
+    }
 }
 
 %%template float_type(quant, K)
@@ -113,19 +140,28 @@ ISA_FN void ${t}_part(const uint8_t *strip, uint32_t a, const float *x, uint32_t
     }
 }
 
-%%template call_part(part, K, strip)
-% local w = "p.w" .. part.i .. " + (size_t)(" .. strip .. ") * " .. part.strip_bytes
+%%template call_part(part, K)
 % if part.quant.kind == "int" then
-if (16 * (${strip}) < ${part.n}) {
-    ${part.type}_part(${w}, a, x_q, x_d, x_s, n_tokens, acc);
+if (n_tokens <= 16) {
+    ${part.type}_part(weights, a, x, 2, acc);
+} else {
+    ${part.type}_part(weights, a, x, ${TOKENS // 8}, acc);
 }
 % else
-if (16 * (${strip}) < ${part.n}) {
-    ${part.type}_part(${w}, a, p.x + token0 * ${K}, n_tokens, acc);
-}
+${part.type}_part(weights, a, p.x + token0 * ${K}, n_tokens, acc);
 % end
 
-%%template stage(K, block)
+%%template place_swiglu(facts, n_strips)
+const bool is_up = w >= ${n_strips};
+const uint32_t first = 0, n_cols = ${facts[1].n};
+const uint8_t *matrix = is_up ? p.w1 : p.w0;
+% if facts[1].type == facts[2].type then
+const uint32_t strip_bytes = ${facts[1].strip_bytes};
+% else
+const uint32_t strip_bytes = is_up ? ${facts[2].strip_bytes} : ${facts[1].strip_bytes};
+% end
+
+%%template stage(K, block, facts)
 /* The atom's columns of x for all tokens, a 16-byte piece a turn; tokens that are not there are zeros. */
 const uint32_t n_pieces = ${cuda.by_atom(K, "a", 16, K % 256 // 16)};
 for (uint32_t i = isa_thread(); i < ${TOKENS} * n_pieces; i += ${block}) {
@@ -134,47 +170,78 @@ for (uint32_t i = isa_thread(); i < ${TOKENS} * n_pieces; i += ${block}) {
     if (t < n_tokens) {
         v = isa_load_x4(p.x_q + (token0 + t) * ${K} + 256 * a + at);
     }
-    isa_store_x4(x_q + t * ${STRIDE} + at, v);
+    isa_store_x4(x.q + t * ${STRIDE} + at, v);
 }
 for (uint32_t i = isa_thread(); i < ${TOKENS} * (n_pieces / 2); i += ${block}) {
-    const uint32_t t = i / (n_pieces / 2), g = i % (n_pieces / 2);
-    x_d[g * ${TOKENS} + t] = t < n_tokens ? p.x_d[(token0 + t) * ${K // 32} + 8 * a + g] : 0.0f;
+    const uint32_t t = i / (n_pieces / 2), g = i % (n_pieces / 2), at = g * ${TOKENS} + t;
+    const bool there = t < n_tokens;
+    const float d = there ? p.x_d[(token0 + t) * ${K // 32} + 8 * a + g] : 0.0f;
+    x.d[at] = d;
+% if needs_sums(facts) or has_min(facts) then
     const int16_t *s = p.x_s + (token0 + t) * ${K // 16} + 16 * a + 2 * g;
-    x_s[g * ${TOKENS} + t] = t < n_tokens ? (int32_t)isa_load_x1(s) : 0;
-}
-
-%%template store_part(part, n_out, epilogue, strip)
-const uint32_t at = 16 * (${strip}) + isa_lane() / 4 + e / 2 * 8;
-if (t < n_tokens && at < ${part.n}) {
-    float *out = p.y + (token0 + t) * ${n_out} + ${part.begin} + at;
-    const float v = y[n][e]${part.bias and " + p.b" .. part.i .. "[at]" or ""};
-    *out = ${epilogue == "add" and "*out + v" or "v"};
+    const int32_t both = there ? (int32_t)isa_load_x1(s) : 0;
+% end
+% if needs_sums(facts) then
+    x.s[at] = both;
+% end
+% if has_min(facts) then
+    x.m[at] = (float)((int16_t)both + (both >> 16)) * d;
+% end
 }
 
 %%template
 % local d = module.describe(params)
-% local facts = parts.facts(params, 16 * STRIPS)
+% local facts = parts.facts(params, 16 * strips_of(params))
 % local n_out, n_atoms = parts.out_cols(params, facts), parts.n_atoms(params)
 % local rows = descr.rows_of(params) == "L" and "n_logits" or "n_rows"
 % local int = parts.has_kind(facts, "int")
 % local at = cuda.smem_offsets(d.smem)
 % local does = "y = W x, 64 rows of W by up to " .. TOKENS .. " tokens for each cta; epilogue " .. epilogue
 % local shapes = "x [" .. rows .. "][" .. K .. "];  y [" .. rows .. "][" .. n_out .. "]"
-% local function strip_of(first) return first and STRIPS .. " * (" .. first .. ") + w % " .. STRIPS end
+% local n_strips, swiglu = strips_of(params), epilogue == "swiglu"
 ${cuda.head(d, "kernel/matmul/prefill.cu.lua", does, shapes)}
 
 ${cuda.params(d)}
 
+% if int then
+/* An atom's columns of the tokens' activations in shared memory: bytes [token][${STRIDE}], and by [group][token]
+ * their scales d, their two sums s in one word, and m = scale times sum. */
+typedef struct staged {
+    int8_t *q;
+    float *d;
+% if needs_sums(facts) then
+    int32_t *s;
+% end
+% if has_min(facts) then
+    float *m;
+% end
+} staged;
+
+% end
 % for _, quant in ipairs(parts.types(facts)) do
 ${quant.kind == "int" and module.int_type(quant, K) or module.float_type(quant, K)}
 
 % end
 ${cuda.open(d)}
     const uint32_t strip = isa_cta_y(), w = isa_warp();
+% if swiglu then
+    ${module.place_swiglu(facts, n_strips)}
+% else
+    ${parts.place(facts)}
+    const uint32_t strip_bytes = ${parts.pick(facts, function(part) return part.strip_bytes end)};
+% end
+    const uint32_t mine = ${n_strips} * (strip - first) + w % ${n_strips};
+    const uint8_t *weights = matrix + (size_t)mine * strip_bytes;
 % if int then
-    int8_t *x_q = (int8_t *)isa_smem(${at.x_q});
-    float *x_d = (float *)(void *)isa_smem(${at.x_d});
-    int32_t *x_s = (int32_t *)(void *)isa_smem(${at.x_s});
+    staged x;
+    x.q = (int8_t *)isa_smem(${at.q});
+    x.d = (float *)(void *)isa_smem(${at.d});
+% if needs_sums(facts) then
+    x.s = (int32_t *)(void *)isa_smem(${at.s});
+% end
+% if has_min(facts) then
+    x.m = (float *)(void *)isa_smem(${at.m});
+% end
 % end
     isa_wait_launch();
     isa_let_launch();
@@ -184,19 +251,23 @@ ${cuda.open(d)}
     for (uint32_t a = 0; a < ${n_atoms}; a++) {
 % if int then
         isa_barrier();
-        ${module.stage(K, d.block)}
+        ${module.stage(K, d.block, facts)}
         isa_barrier();
 % end
         float acc[${TOKENS // 8}][4] = {};
-% if epilogue == "swiglu" then
-        if (w < ${STRIPS}) {
-            ${module.call_part(facts[1], K, strip_of("strip"))}
-        } else {
-            ${module.call_part(facts[2], K, strip_of("strip"))}
-        }
+        if (16 * mine < n_cols) {
+% if swiglu and facts[1].type ~= facts[2].type then
+            if (is_up) {
+                ${module.call_part(facts[2], K)}
+            } else {
+                ${module.call_part(facts[1], K)}
+            }
+% elseif swiglu then
+            ${module.call_part(facts[1], K)}
 % else
-        ${parts.by_strip(facts, function(part, strip) return module.call_part(part, K, strip_of(strip)) end)}
+            ${parts.by_strip(facts, function(part) return module.call_part(part, K) end)}
 % end
+        }
 #pragma unroll
         for (uint32_t n = 0; n < ${TOKENS // 8}; n++) {
 #pragma unroll
@@ -205,21 +276,21 @@ ${cuda.open(d)}
             }
         }
     }
-% if epilogue == "swiglu" then
+% if swiglu then
 
     /* The warps of up hand theirs to those of gate, lane for lane. */
-    float *up = (float *)(void *)isa_smem(${at.up}) + isa_thread() % ${32 * STRIPS} * ${TOKENS // 2};
-    if (w >= ${STRIPS}) {
+    float *up = (float *)(void *)isa_smem(${at.up}) + isa_thread() % ${32 * n_strips};
+    if (is_up) {
 #pragma unroll
         for (uint32_t n = 0; n < ${TOKENS // 8}; n++) {
 #pragma unroll
             for (uint32_t e = 0; e < 4; e++) {
-                up[4 * n + e] = y[n][e];
+                up[(4 * n + e) * ${32 * n_strips}] = y[n][e];
             }
         }
     }
     isa_barrier();
-    if (w >= ${STRIPS}) {
+    if (is_up) {
         return;
     }
 % end
@@ -229,16 +300,18 @@ ${cuda.open(d)}
 #pragma unroll
         for (uint32_t e = 0; e < 4; e++) {
             const uint32_t t = 8 * n + 2 * (isa_lane() % 4) + e % 2;
-% if epilogue == "swiglu" then
-            const uint32_t at = 16 * (${strip_of("strip")}) + isa_lane() / 4 + e / 2 * 8;
-            if (t < n_tokens && at < ${n_out}) {
-                const float g = y[n][e]${facts[1].bias and " + p.b0[at]" or ""};
-                const float u = up[4 * n + e]${facts[2].bias and " + p.b1[at]" or ""};
-                p.y[(token0 + t) * ${n_out} + at] = isa_silu(g) * u;
-            }
+            const uint32_t at = 16 * mine + isa_lane() / 4 + e / 2 * 8;
+            if (t < n_tokens && at < n_cols) {
+% if swiglu then
+                const float u = up[(4 * n + e) * ${32 * n_strips}];
+                const float gate = ${parts.with_bias({ facts[1] }, "y[n][e]")};
+                p.y[(token0 + t) * ${n_out} + at] = isa_silu(gate) * (${parts.with_bias({ facts[2] }, "u")});
 % else
-            ${parts.by_strip(facts, function(part, strip) return module.store_part(part, n_out, epilogue, strip_of(strip)) end)}
+                float *out = p.y + (token0 + t) * ${n_out} + begin + at;
+                const float v = ${parts.with_bias(facts, "y[n][e]")};
+                *out = ${epilogue == "add" and "*out + v" or "v"};
 % end
+            }
         }
     }
 }
