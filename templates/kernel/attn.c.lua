@@ -76,8 +76,8 @@ end
 % local d = module.describe(params)
 % local width, tile = (n_head + 2 * n_kv) * hd, tile_of(params)
 % local pairs = tile.pairs
-% local does = "softmax(scale * q k) v in splits of 256 positions; a cta has " .. tile.heads ..
-%   " heads of " .. tile.rows .. " rows"
+% local share = tile.heads .. " heads of " .. tile.rows .. " rows"
+% local does = "softmax(scale * q k) v in splits of 256 positions; a cta has " .. share
 % local shapes = "qkv [n_rows][" .. width .. "];  y [n_rows][" .. n_head * hd .. "]"
 ${descr.c_head(d, "kernel/attn.c.lua", does, shapes)}
 #include <math.h>

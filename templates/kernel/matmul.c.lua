@@ -160,6 +160,7 @@ local TOKENS = { 16, 8, 4, 2, 1 }
 % local t, atoms, n_sums = quant.type, descr.atoms(quant, K), #quant.c_offsets
 % local only_rest = atoms.whole == 0 and "true" or "false"
 % local groups = quant.qblock_elems // 32
+% local per_group = exact_div(16 * quant.qblock_bytes, groups)
 ${quant.c_functions()}
 
 /* What the activations add to each group beside the codes: made once for an atom and its tokens. */
@@ -232,18 +233,57 @@ ISA_FN void ${t}_atom(const uint8_t *atom, const uint32_t nq, const int8_t *x_q,
     }
 }
 
+/* The same for one token, all 16 rows of a group before the next: weights are read in the order in
+ * which they lie, which is what decode waits for. */
+ISA_FN void ${t}_atom_1(const uint8_t *atom, const uint32_t nq, const int8_t *x_q,
+    const float *x_d, const int16_t *x_s, const bool first, float *out) {
+    ${t}_sums sums;
+    ${t}_sum(&sums, x_d, x_s, nq * ${groups}, 1);
+    isa_f acc[16 / ISA_N];
+    for (uint32_t r = 0; r < 16 / ISA_N; r++) {
+        acc[r] = isa_set1(0.0f);
+    }
+    for (uint32_t g = 0; g < nq * ${groups}; g++) {
+        isa_ahead(atom + g * ${per_group}, ${per_group});
+#pragma GCC unroll 4
+        for (uint32_t r = 0; r < 16 / ISA_N; r++) {
+            const ${t}_group v = ${t}_load(atom, nq, g, r * ISA_N);
+            isa_f n = ${t}_dot(&v, x_q + 32 * g, &sums.start[0][g * ${math.max(n_sums, 1)}]);
+            acc[r] = isa_fma(n, isa_mul(v.scale, isa_set1(x_d[g])), acc[r]);
+% if quant.has_min then
+            acc[r] = isa_fma(v.min, isa_set1(sums.scaled[0][g]), acc[r]);
+% end
+        }
+    }
+    for (uint32_t r = 0; r < 16 / ISA_N; r++) {
+        isa_f y = first ? acc[r] : isa_add(isa_load(out + r * ISA_N), acc[r]);
+        isa_store(out + r * ISA_N, y);
+    }
+}
+
 /* One strip: 16 rows by n_tokens, atom after atom. */
 ISA_FN void ${t}_strip(const uint8_t *strip, const int8_t *x_q, const float *x_d,
     const int16_t *x_s, const uint32_t n_tokens, float (*out)[16]) {
 % if atoms.whole > 0 then
     for (uint32_t a = 0; a < ${atoms.whole}; a++) {
-        ${t}_atom(strip + (size_t)a * ${atoms.bytes}, ${atoms.per}, x_q + 256 * a, x_d + 8 * a,
-            x_s + 16 * a, n_tokens, a == 0, out);
+        const uint8_t *atom = strip + (size_t)a * ${atoms.bytes};
+        if (n_tokens == 1) {
+            ${t}_atom_1(atom, ${atoms.per}, x_q + 256 * a, x_d + 8 * a, x_s + 16 * a, a == 0,
+                out[0]);
+        } else {
+            ${t}_atom(atom, ${atoms.per}, x_q + 256 * a, x_d + 8 * a, x_s + 16 * a, n_tokens,
+                a == 0, out);
+        }
     }
 % end
 % if atoms.rest > 0 then
-    ${t}_atom(strip + ${atoms.whole * atoms.bytes}, ${atoms.rest}, x_q + ${256 * atoms.whole},
-        x_d + ${8 * atoms.whole}, x_s + ${16 * atoms.whole}, n_tokens, ${only_rest}, out);
+    const uint8_t *rest = strip + ${atoms.whole * atoms.bytes};
+    x_q += ${256 * atoms.whole}, x_d += ${8 * atoms.whole}, x_s += ${16 * atoms.whole};
+    if (n_tokens == 1) {
+        ${t}_atom_1(rest, ${atoms.rest}, x_q, x_d, x_s, ${only_rest}, out[0]);
+    } else {
+        ${t}_atom(rest, ${atoms.rest}, x_q, x_d, x_s, n_tokens, ${only_rest}, out);
+    }
 % end
 }
 

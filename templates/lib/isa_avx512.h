@@ -296,4 +296,10 @@ ISA_FN void isa_sum8_times(const int16_t *s, int32_t factor, int32_t *out) {
     _mm256_storeu_si256((__m256i *)out, product);
 }
 
+/* Nothing: a group of 16 rows in a few instructions looks far enough ahead by itself. Fetching cost
+ * a fifth of q4_1 and q8_0 decode on Zen 4. */
+ISA_FN void isa_ahead(const uint8_t *p, uint32_t n) {
+    (void)p, (void)n;
+}
+
 #endif

@@ -61,13 +61,10 @@ ISA_FN isa_f isa_div(isa_f a, isa_f b) {
     return _mm_div_ps(a, b);
 }
 
-/* isa_soft_fma on two lanes: the sum is rounded to odd in double, then to float. */
-ISA_FN __m128 isa_fma2(__m128 a, __m128 b, __m128 c) {
+/* Two lanes of isa_soft_fma: the sum of a double product and z, rounded to odd, then to float. */
+ISA_FN __m128 isa_round_odd(__m128d p, __m128d z, __m128d s) {
     const __m128d zero = _mm_setzero_pd();
     const __m128i one = _mm_set1_epi64x(1);
-    __m128d p = _mm_mul_pd(_mm_cvtps_pd(a), _mm_cvtps_pd(b));
-    __m128d z = _mm_cvtps_pd(c);
-    __m128d s = _mm_add_pd(p, z);
     __m128d v = _mm_sub_pd(s, p);
     __m128d e = _mm_add_pd(_mm_sub_pd(p, _mm_sub_pd(s, v)), _mm_sub_pd(z, v));
     __m128i up = _mm_castpd_si128(_mm_cmpgt_pd(e, zero));
@@ -82,10 +79,31 @@ ISA_FN __m128 isa_fma2(__m128 a, __m128 b, __m128 c) {
     return _mm_cvtpd_ps(_mm_castsi128_pd(bits));
 }
 
+/* True if some of four sums may round to float otherwise than the exact sums would: one that lies
+ * on the middle between two floats, or is so small that floats lie further apart. */
+ISA_FN int isa_may_differ(__m128d s0, __m128d s1) {
+    __m128 a = _mm_castpd_ps(s0), b = _mm_castpd_ps(s1);
+    __m128i low = _mm_castps_si128(_mm_shuffle_ps(a, b, 0x88));
+    __m128i high = _mm_castps_si128(_mm_shuffle_ps(a, b, 0xdd));
+    low = _mm_and_si128(low, _mm_set1_epi32(0x1fffffff));
+    high = _mm_and_si128(high, _mm_set1_epi32(0x7fffffff));
+    __m128i middle = _mm_cmpeq_epi32(low, _mm_set1_epi32(0x10000000));
+    __m128i small = _mm_cmplt_epi32(high, _mm_set1_epi32((1023 - 126) << 20));
+    small = _mm_andnot_si128(_mm_cmpeq_epi32(high, _mm_setzero_si128()), small);
+    return _mm_movemask_epi8(_mm_or_si128(middle, small));
+}
+
+/* The product is exact in double; the sum is rounded there and again to float, which is what one
+ * rounding gives unless isa_may_differ. */
 ISA_FN isa_f isa_fma(isa_f a, isa_f b, isa_f c) {
-    __m128 low = isa_fma2(a, b, c);
-    __m128 high = isa_fma2(_mm_movehl_ps(a, a), _mm_movehl_ps(b, b), _mm_movehl_ps(c, c));
-    return _mm_movelh_ps(low, high);
+    __m128d p0 = _mm_mul_pd(_mm_cvtps_pd(a), _mm_cvtps_pd(b));
+    __m128d p1 = _mm_mul_pd(_mm_cvtps_pd(_mm_movehl_ps(a, a)), _mm_cvtps_pd(_mm_movehl_ps(b, b)));
+    __m128d z0 = _mm_cvtps_pd(c), z1 = _mm_cvtps_pd(_mm_movehl_ps(c, c));
+    __m128d s0 = _mm_add_pd(p0, z0), s1 = _mm_add_pd(p1, z1);
+    if (__builtin_expect(isa_may_differ(s0, s1) != 0, 0)) {
+        return _mm_movelh_ps(isa_round_odd(p0, z0, s0), isa_round_odd(p1, z1, s1));
+    }
+    return _mm_movelh_ps(_mm_cvtpd_ps(s0), _mm_cvtpd_ps(s1));
 }
 
 ISA_FN float isa_fma1(float a, float b, float c) {
@@ -320,6 +338,13 @@ ISA_FN void isa_sum8_times(const int16_t *s, int32_t factor, int32_t *out) {
     for (int i = 0; i < 8; i += 4) {
         __m128i product = _mm_mullo_epi32(isa_sum4(s + 2 * i), _mm_set1_epi32(factor));
         _mm_storeu_si128((__m128i *)(out + i), product);
+    }
+}
+
+/* As on AVX2. */
+ISA_FN void isa_ahead(const uint8_t *p, uint32_t n) {
+    for (uint32_t i = 0; i < n; i += 64) {
+        _mm_prefetch((const char *)p + 4096 + i, _MM_HINT_T0);
     }
 }
 

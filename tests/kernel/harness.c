@@ -75,6 +75,7 @@ static void call_pieces(const kernel_entry *k, void *const *params, uint32_t n_c
         k->call(params, 0, n_ctas);
         return;
     }
+    k->call(params, 0, 0); /* no ctas: nothing may happen */
     for (uint32_t begin = 0, n = 1; begin < n_ctas; begin += n, n = n * 2 % 7 + 1) {
         uint32_t end = n_ctas - begin < n ? n_ctas : begin + n;
         k->call(params, begin, end);

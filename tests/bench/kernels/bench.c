@@ -14,7 +14,7 @@
 #include "harness.h"
 #include "pool.h"
 
-enum { MAX_OPERANDS = 16, MAX_ROUNDS = 1000, HUGE_BYTES = 2 << 20 };
+enum { MAX_OPERANDS = 16, MAX_ROUNDS = 1000, HUGE_BYTES = 2 << 20, STAGGER_BYTES = 9 * 64 };
 
 typedef struct bench {
     const kernel_entry *kernel;
@@ -48,20 +48,22 @@ static void run(void *arg, rt_pool *pool, uint32_t worker, uint32_t n_workers) {
     }
 }
 
-/* Bytes below 0x34 make finite halves, small floats and legal codes. */
+/* Bytes 0x34 0x35 0x3c 0x3d make plain halves, floats and codes. Operands begin at different
+ * places of a page, as those of a program do. */
 static bool fill(bench *b, uint32_t i) {
-    size_t n = b->n_bytes[i] * (b->own[i] ? b->copies : 1);
+    size_t n = b->n_bytes[i] * (b->own[i] ? b->copies : 1) + (i + 1) * STAGGER_BYTES;
     n = (n + HUGE_BYTES - 1) / HUGE_BYTES * HUGE_BYTES;
-    b->base[i] = aligned_alloc(HUGE_BYTES, n);
-    if (b->base[i] == NULL) {
+    uint8_t *all = aligned_alloc(HUGE_BYTES, n);
+    if (all == NULL) {
         return false;
     }
-    madvise(b->base[i], n, MADV_HUGEPAGE);
+    madvise(all, n, MADV_HUGEPAGE);
     uint32_t x = 1;
     for (size_t k = 0; k < n; k++) {
         x = x * 1664525u + 1013904223u;
-        b->base[i][k] = (uint8_t)(x >> 24) & 0x33;
+        all[k] = (uint8_t)(0x34u | ((x >> 24) & 9u));
     }
+    b->base[i] = all + i * STAGGER_BYTES;
     return true;
 }
 
