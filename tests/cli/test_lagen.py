@@ -27,7 +27,7 @@ MODEL = ["--model", "--arch", "--ctx", "--slots", "--chunk", "--kv", "--pre", "-
 EMIT = MODEL + ["--out", "--weights", "--jobs", "--compiler", "--host"]
 OPTIONS = {
     "synth": ["--out", "--types", "--layers", "--seed", "--header-only", "--help"],
-    "inspect": ["--json", "--help"], "targets": ["--json", "--help"], "verify": ["--help"],
+    "inspect": ["--json", "--help"], "targets": ["--json", "--help"], "verify": ["--replay", "--help"],
     "plan": MODEL + ["--json", "--dump"], "emit": EMIT, "build": EMIT,
 }
 DUMPS = ("graph", "fuse", "launch", "memory", "prove")
