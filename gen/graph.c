@@ -149,6 +149,7 @@ static bool read_state(const lg_at *at, lg_gvalue *v, lb_err *err) {
 
 static bool read_value(const lg_at *at, lg_gvalue *v, lb_err *err) {
     static const char *const rows[] = {"T", "L", "state", NULL};
+    static const char *const types[] = {"f32", "i32", NULL};
     uint32_t kind = 0;
     if (!lg_at_string(at, "name", &v->name, err) || !lg_at_choice(at, "rows", rows, &kind, err) ||
         !lg_at_uint(at, "width", &v->width, err)) {
@@ -159,7 +160,15 @@ static bool read_value(const lg_at *at, lg_gvalue *v, lb_err *err) {
     if (v->rows == LG_ROWS_STATE) {
         return read_state(at, v, err);
     }
-    return v->width > 0 || lg_at_fail(at, "width", err, LB_BAD_SHAPE, "is 0");
+    if (v->width == 0) {
+        return lg_at_fail(at, "width", err, LB_BAD_SHAPE, "is 0");
+    }
+    if (!lg_at_choice(at, "type", types, &kind, err) ||
+        !lg_at_uint_or(at, "below", 0, &v->below, err)) {
+        return false;
+    }
+    v->elem = kind == 1 ? LG_ELEM_I32 : LG_ELEM_F32;
+    return true;
 }
 
 static bool read_tensor(const lg_at *at, const lg_gguf *file, lg_gtensor *t, lb_err *err) {

@@ -39,7 +39,7 @@ const lg_op_row *lg_op_get(lg_op op);
  * state that outlives the step. */
 typedef enum lg_rows { LG_ROWS_T, LG_ROWS_L, LG_ROWS_STATE } lg_rows;
 
-typedef enum lg_elem { LG_ELEM_F32, LG_ELEM_I8, LG_ELEM_I16, LG_ELEM_F16 } lg_elem;
+typedef enum lg_elem { LG_ELEM_F32, LG_ELEM_I8, LG_ELEM_I16, LG_ELEM_F16, LG_ELEM_I32 } lg_elem;
 
 uint32_t lg_elem_bytes(lg_elem e);
 
@@ -53,6 +53,7 @@ typedef struct lg_gvalue {
     lg_rows rows;
     lg_elem elem;
     uint64_t width; /* elements per row; 0 for states */
+    uint64_t below; /* i32 only: every element is less than this */
     /* states only: bytes of all slots; positions that a slot's ring holds; how many positions back,
      * its own included, a row reads (0: all of them) */
     uint64_t state_bytes, slots, positions, window;

@@ -159,6 +159,7 @@ static void dump_attr(const lg_value *v, lb_text *out) {
         }
         lb_text_add(out, "]");
         break;
+    case LG_VALUE_BOOL: lb_text_add(out, v->u.boolean ? "true" : "false"); break;
     default: lb_text_add(out, lg_value_kind_name(v->kind));
     }
 }

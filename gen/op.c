@@ -20,7 +20,8 @@ const lg_op_row *lg_op_get(lg_op op) {
 }
 
 const char *const LG_ELEM_NAMES[] = {
-    [LG_ELEM_F32] = "f32", [LG_ELEM_I8] = "i8", [LG_ELEM_I16] = "i16", [LG_ELEM_F16] = "f16", NULL};
+    [LG_ELEM_F32] = "f32", [LG_ELEM_I8] = "i8", [LG_ELEM_I16] = "i16", [LG_ELEM_F16] = "f16",
+    [LG_ELEM_I32] = "i32", NULL};
 
 const char *const LG_ROWS_NAMES[] = {
     [LG_ROWS_T] = "T", [LG_ROWS_L] = "L", [LG_ROWS_STATE] = "state", NULL};
@@ -31,7 +32,8 @@ const char *const LG_ACCESS_NAMES[] = {[LG_READ] = "read",   [LG_WRITE] = "write
 
 uint32_t lg_elem_bytes(lg_elem e) {
     switch (e) {
-    case LG_ELEM_F32: return 4;
+    case LG_ELEM_F32:
+    case LG_ELEM_I32: return 4;
     case LG_ELEM_I8: return 1;
     case LG_ELEM_I16:
     case LG_ELEM_F16: return 2;
@@ -136,16 +138,21 @@ static bool floats_over_T(const rule *r, const char *role, uint64_t *width) {
     return width_is(r, role, *width, LG_ELEM_F32) && rows_are(r, role, LG_ROWS_T);
 }
 
-static bool tensor_is(const rule *r, const char *role, uint64_t cols, uint64_t rows) {
+static bool tensors_are(const rule *r, const char *role, uint64_t cols, uint64_t rows,
+                        uint64_t mats) {
     const lg_gtensor *t = tensor_of(r, role);
     if (t == NULL) {
         return true;
     }
-    if (t->n_mats != 1) {
-        return refuse(r, role, "number of matrices", t->n_mats, 1);
+    if (t->n_mats != mats) {
+        return refuse(r, role, "number of matrices", t->n_mats, mats);
     }
     return (t->n_cols == cols || refuse(r, role, "columns", t->n_cols, cols)) &&
            (t->n_rows == rows || refuse(r, role, "rows", t->n_rows, rows));
+}
+
+static bool tensor_is(const rule *r, const char *role, uint64_t cols, uint64_t rows) {
+    return tensors_are(r, role, cols, rows, 1);
 }
 
 /* Two float activations of equal width and kind of rows. */
@@ -437,6 +444,79 @@ static bool rule_matmul(const rule *r) {
     return width_is(r, "y", epilogue == 2 ? p.width / 2 : p.width, LG_ELEM_F32);
 }
 
+/* How many experts a row goes to: n_used, at most `experts` and at most what a kernel keeps. */
+static bool picks_of(const rule *r, uint64_t experts, uint64_t *picks) {
+    enum { PICKS_MAX = 64, EXPERTS_MAX = 4096 };
+    if (!attr(r, "n_used", picks)) {
+        return false;
+    }
+    if (experts > EXPERTS_MAX) {
+        return refuse(r, "ids", "number of experts", experts, EXPERTS_MAX);
+    }
+    uint64_t most = experts < PICKS_MAX ? experts : PICKS_MAX;
+    return (*picks >= 1 && *picks <= most) || refuse(r, "n_used", "number", *picks, most);
+}
+
+/* The experts of every row: n_used numbers below the number of experts. */
+static bool ids_are(const rule *r, uint64_t experts, uint64_t *picks) {
+    uint64_t below = value_of(r, "ids")->below;
+    return picks_of(r, experts, picks) && width_is(r, "ids", *picks, LG_ELEM_I32) &&
+           rows_are(r, "ids", LG_ROWS_T) &&
+           (below == experts || refuse(r, "ids", "bound", below, experts));
+}
+
+static bool rule_router(const rule *r) {
+    static const char *const gatings[] = {"sigmoid", "softmax", NULL};
+    uint64_t experts = 0;
+    uint64_t picks = 0;
+    uint32_t gating = 0;
+    bool norm = false;
+    lg_at at = attrs_of(r);
+    return floats_over_T(r, "logits", &experts) && tensor_is(r, "bias", experts, 1) &&
+           ids_are(r, experts, &picks) && width_is(r, "weights", picks, LG_ELEM_F32) &&
+           rows_are(r, "weights", LG_ROWS_T) &&
+           lg_at_choice(&at, "gating", gatings, &gating, r->err) &&
+           lg_at_bool(&at, "norm", &norm, r->err) && has_number(r, "scale");
+}
+
+/* Row and pick p of y is expert ids[p] times the row of x, or times its part p. */
+static bool rule_expert_linear(const rule *r) {
+    const lg_gtensor *w = tensor_of(r, "w");
+    uint64_t picks = 0;
+    uint64_t width = 0;
+    uint64_t all = 0;
+    uint64_t experts = value_of(r, "ids")->below;
+    if (!ids_are(r, experts, &picks) || !floats_over_T(r, "x", &width)) {
+        return false;
+    }
+    if (w->n_mats != experts) {
+        return refuse(r, "w", "number of matrices", w->n_mats, experts);
+    }
+    if (width != w->n_cols && (!lb_mul(w->n_cols, picks, &all) || width != all)) {
+        return refuse(r, "w", "columns", w->n_cols, width);
+    }
+    if (!lb_mul(w->n_rows, picks, &all)) {
+        return refuse(r, "w", "rows", w->n_rows, UINT64_MAX / picks);
+    }
+    return width_is(r, "y", all, LG_ELEM_F32) && rows_are(r, "y", LG_ROWS_T);
+}
+
+static bool rule_expert_sum(const rule *r) {
+    uint64_t picks = value_of(r, "weights")->width;
+    uint64_t width = value_of(r, "y")->width;
+    uint64_t used = 0;
+    uint64_t all = 0;
+    if (!attr(r, "n_used", &used)) {
+        return false;
+    }
+    if (used != picks || !lb_mul(width, picks, &all)) {
+        return refuse(r, "weights", "width", picks, used);
+    }
+    return floats_over_T(r, "y", &width) && width_is(r, "weights", picks, LG_ELEM_F32) &&
+           rows_are(r, "weights", LG_ROWS_T) && width_is(r, "x", all, LG_ELEM_F32) &&
+           rows_are(r, "x", LG_ROWS_T);
+}
+
 bool lg_op_shapes(const lg_graph *g, const lg_gnode *n, lb_err *err) {
     rule r = {g, n, err};
     switch (n->op) {
@@ -449,6 +529,9 @@ bool lg_op_shapes(const lg_graph *g, const lg_gnode *n, lb_err *err) {
     case LG_OP_ATTENTION: return rule_attention(&r, "q", "k_cache", "v_cache");
     case LG_OP_ADD: return same_shape(&r, "a", "b") && same_shape(&r, "a", "y");
     case LG_OP_SILU_MUL: return same_shape(&r, "gate", "up") && same_shape(&r, "gate", "y");
+    case LG_OP_ROUTER: return rule_router(&r);
+    case LG_OP_EXPERT_LINEAR: return rule_expert_linear(&r);
+    case LG_OP_EXPERT_SUM: return rule_expert_sum(&r);
     case LG_OP_TAKE_ROWS: return rule_take_rows(&r);
     case LG_OP_NORM_QUANT: return rule_norm_quant(&r);
     case LG_OP_QUANT: return rule_quant(&r);

@@ -177,6 +177,9 @@ static const lg_value *value_entry(lg_builder *b, const lg_plan *plan, uint32_t 
         lg_build_set_uint(b, m, "positions", v->positions);
         lg_build_set_uint(b, m, "window", v->window);
     }
+    if (v->elem == LG_ELEM_I32) {
+        lg_build_set_uint(b, m, "below", v->below);
+    }
     lg_build_set_string(b, m, "arena", LG_ARENA_NAMES[p->arena]);
     lg_build_set_uint(b, m, "offset", p->offset);
     lg_build_set_uint(b, m, "bytes", p->bytes);

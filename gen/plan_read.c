@@ -98,6 +98,7 @@ static bool read_value(reader *r, const lg_at *at, lg_gvalue *v, lg_place *p) {
         !lg_at_choice(at, "rows", LG_ROWS_NAMES, &rows, r->err) ||
         !lg_at_choice(at, "elem", LG_ELEM_NAMES, &elem, r->err) ||
         !lg_at_uint(at, "width", &v->width, r->err) ||
+        (elem == LG_ELEM_I32 && !lg_at_uint(at, "below", &v->below, r->err)) ||
         !lg_at_choice(at, "arena", LG_ARENA_NAMES, &arena, r->err) ||
         !lg_at_uint(at, "offset", &p->offset, r->err) ||
         !lg_at_uint(at, "bytes", &p->bytes, r->err) || !lg_at_u32(at, "first", &p->first, r->err) ||

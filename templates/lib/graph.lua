@@ -60,7 +60,7 @@ local function shape_text(ne)
   return join(parts, " x ")
 end
 
--- The number of a weight tensor of exactly this shape (first dimension = row length).
+-- The number of a weight tensor of exactly this shape: row length, rows, and of expert tensors matrices.
 function M:weight(name, ...)
   local want = { ... }
   local t = get(self.file_tensors, name, nil)
@@ -114,6 +114,12 @@ end
 
 local function value(g, name, rows, width)
   g.values[#g.values + 1] = { name = name, rows = rows, width = width, type = "f32" }
+  return #g.values - 1
+end
+
+-- Whole numbers from 0 up to, but not including, `below`.
+local function integers(g, name, rows, width, below)
+  g.values[#g.values + 1] = { name = name, rows = rows, width = width, type = "i32", below = below }
   return #g.values - 1
 end
 
@@ -206,6 +212,42 @@ end
 function M:silu_mul(name, gate, up)
   local y = value(self, name, self:rows(gate), self:width(gate))
   node(self, "silu_mul", { read("gate", gate), read("up", up), read("y", y) })
+  return y
+end
+
+-- A mixture of experts. Row t goes to a.n_used experts, its picks; what belongs to pairs of a row and a pick
+-- is one value of T rows, the picks' parts side by side, n_used times as wide.
+
+-- logits: one number for each expert; bias (a tensor or nil) is added for the choice only.
+-- a: { n_used, gating = "sigmoid" | "softmax", norm = whether a row's weights are divided by their sum,
+-- scale = what they are multiplied with then }. Returns the picks and their weights.
+function M:router(name, logits, bias, a)
+  local ids = integers(self, name .. ".ids", "T", a.n_used, self:width(logits))
+  local weights = value(self, name .. ".weights", "T", a.n_used)
+  local operands = { read("logits", logits) }
+  if bias then
+    operands[#operands + 1] = tensor("bias", bias)
+  end
+  operands[#operands + 1] = read("ids", ids)
+  operands[#operands + 1] = read("weights", weights)
+  node(self, "router", operands, { n_used = a.n_used, gating = a.gating, norm = a.norm, scale = a.scale + 0.0 })
+  return ids, weights
+end
+
+-- For every pick its expert of w (columns x n x experts) times the row of x, or times the pick's part of it.
+function M:expert_linear(name, x, ids, w, n)
+  local picks = self:width(ids)
+  local y = value(self, name, self:rows(x), mul(picks, n))
+  node(self, "expert_linear", { read("x", x), read("ids", ids), tensor("w", w), read("y", y) },
+    { n_used = picks })
+  return y
+end
+
+-- The picks' parts of x, weighted, in order of the picks.
+function M:expert_sum(name, x, weights)
+  local picks = self:width(weights)
+  local y = value(self, name, self:rows(x), exact_div(self:width(x), picks))
+  node(self, "expert_sum", { read("x", x), read("weights", weights), read("y", y) }, { n_used = picks })
   return y
 end
 

@@ -261,6 +261,12 @@ static void returned_data_is_checked(void **state) {
         {"return { values = { { name = 'y', rows = 'T', width = 0 } }, " TENSORS ", " NODES
          ", " REST " }",
          LB_BAD_SHAPE, "values[0].width"},
+        {"return { values = { { name = 'y', rows = 'T', width = 8, type = 'f16' } }, " TENSORS
+         ", " NODES ", " REST " }",
+         LB_BAD_VALUE, "values[0].type"},
+        {"return { values = { { name = 'y', rows = 'T', width = 8, type = 'i32', below = -1 } }, "
+         TENSORS ", " NODES ", " REST " }",
+         LB_BAD_VALUE, "values[0].below"},
         {"return { values = { { name = 'y', rows = 'state', width = 0, slots = 4, positions = 1 << "
          "62, "
          "position_bytes = 2, window = 0 } }, " TENSORS ", " NODES ", " REST " }",

@@ -14,11 +14,14 @@
 #include "graphs.h"
 #include "op.h"
 
+#define ROUTER(used, gating, norm, scale)                                                        \
+    "{\"n_used\": " used ", \"gating\": \"" gating "\", \"norm\": " norm ", \"scale\": " scale "}"
 #define Q8 "x_q=%1 x_d=%2 x_s=%3"
 
 /* A node whose operands are values 0.. and tensors 0.. as its text names them, in the order of this
  * list: "f64" = f32 rows of T, 64 wide; "F64" of L; "b64" i8, "d2" f32, "h4" i16 (planes); "s16384"
- * a state; "w64x96" a Q8_0 matrix; "n64x1" an F32 one. */
+ * a state; "i4:16" i32 below 16; "w64x96" a Q8_0 matrix, "w64x96x16" 16 of them; "n64x1" an F32
+ * one. */
 typedef struct right_node {
     lg_op op;
     const char *values, *tensors, *operands, *attrs;
@@ -38,6 +41,11 @@ static const right_node RIGHT[] = {
      "0}"},
     {LG_OP_ADD, "f64 f64 f64", "", "a=%0 b=%1 y=%2", "{}"},
     {LG_OP_SILU_MUL, "f64 f64 f64", "", "gate=%0 up=%1 y=%2", "{}"},
+    {LG_OP_ROUTER, "f16 i4:16 f4", "n16x1", "logits=%0 bias=@0 ids=%1 weights=%2",
+     "{\"n_used\": 4, \"gating\": \"sigmoid\", \"norm\": true, \"scale\": 2.5}"},
+    {LG_OP_EXPERT_LINEAR, "f64 i4:16 f384", "w64x96x16", "x=%0 ids=%1 w=@0 y=%2",
+     "{\"n_used\": 4}"},
+    {LG_OP_EXPERT_SUM, "f256 f4 f64", "", "x=%0 weights=%1 y=%2", "{\"n_used\": 4}"},
     {LG_OP_TAKE_ROWS, "f64 F64", "", "x=%0 y=%1", "{}"},
     {LG_OP_NORM_QUANT, "f64 f64 b64 d2 h4", "n64x1", "x=%0 w=@0 y=%1 y_q=%2 y_d=%3 y_s=%4",
      "{\"eps\": 0.1}"},
@@ -54,10 +62,15 @@ static const right_node RIGHT[] = {
 };
 
 static void add_value(graphs *b, const char *word) {
-    uint64_t n = strtoull(word + 1, NULL, 10);
+    char *end = NULL;
+    uint64_t n = strtoull(word + 1, &end, 10);
     switch (word[0]) {
     case 's': graphs_state(b, word, n); break;
     case 'F': graphs_value(b, "v", LG_ROWS_L, LG_ELEM_F32, n); break;
+    case 'i':
+        n = graphs_value(b, "v", LG_ROWS_T, LG_ELEM_I32, n);
+        b->values[n].below = strtoull(end + 1, NULL, 10);
+        break;
     case 'b': graphs_value(b, "v", LG_ROWS_T, LG_ELEM_I8, n); break;
     case 'h': graphs_value(b, "v", LG_ROWS_T, LG_ELEM_I16, n); break;
     default: graphs_value(b, "v", LG_ROWS_T, LG_ELEM_F32, n);
@@ -67,8 +80,12 @@ static void add_value(graphs *b, const char *word) {
 static void add_tensor(graphs *b, const char *word) {
     char *x = NULL;
     uint64_t cols = strtoull(word + 1, &x, 10);
-    graphs_tensor(b, "t", word[0] == 'w' ? LG_QTYPE_Q8_0 : LG_QTYPE_F32, cols,
-                  strtoull(x + 1, NULL, 10));
+    uint64_t rows = strtoull(x + 1, &x, 10);
+    uint32_t t =
+        graphs_tensor(b, "t", word[0] == 'w' ? LG_QTYPE_Q8_0 : LG_QTYPE_F32, cols, rows);
+    if (*x == 'x') {
+        b->tensors[t].n_mats = strtoull(x + 1, NULL, 10);
+    }
 }
 
 static void each_word(graphs *b, const char *list, void (*add)(graphs *, const char *)) {
@@ -264,6 +281,19 @@ static void bent_operands_are_refused(void **state) {
          "gated product"},
         {LG_OP_MATMUL, Q8 " w0=@0 w1=@0 y=%4", "{\"epilogue\": \"swiglu\"}", LB_BAD_SHAPE,
          "'y' is 128, expected 96"},
+        {LG_OP_ROUTER, NULL, ROUTER("0", "softmax", "true", "1.0"), LB_BAD_SHAPE,
+         "'n_used' is 0, expected 16"},
+        {LG_OP_ROUTER, NULL, ROUTER("17", "softmax", "true", "1.0"), LB_BAD_SHAPE,
+         "'n_used' is 17, expected 16"},
+        {LG_OP_ROUTER, NULL, ROUTER("3", "softmax", "true", "1.0"), LB_BAD_SHAPE,
+         "width of 'ids' is 4, expected 3"},
+        {LG_OP_ROUTER, NULL, ROUTER("4", "relu", "true", "1.0"), LB_BAD_VALUE, "gating"},
+        {LG_OP_ROUTER, NULL, ROUTER("4", "softmax", "1", "1.0"), LB_BAD_TYPE, "norm"},
+        {LG_OP_ROUTER, NULL, ROUTER("4", "softmax", "true", "\"1\""), LB_BAD_TYPE, "scale"},
+        {LG_OP_EXPERT_LINEAR, "x=%0 ids=%1 w=@0 y=%2", "{\"n_used\": 3}", LB_BAD_SHAPE,
+         "width of 'ids' is 4, expected 3"},
+        {LG_OP_EXPERT_SUM, NULL, "{\"n_used\": 3}", LB_BAD_SHAPE,
+         "width of 'weights' is 4, expected 3"},
     };
     for (size_t i = 0; i < sizeof bent / sizeof *bent; i++) {
         graphs b;
@@ -306,6 +336,36 @@ static void norm_rows_of_logits(void **state) {
     assert_true(lg_op_shapes(&b.g, &b.nodes[0], &e));
     b.values[0].rows = LG_ROWS_L;
     refused(&b, LB_BAD_SHAPE, "'x' is L, expected T");
+    graphs_close(&b);
+}
+
+/* Experts: as many matrices as the router chose among, no more of them than kernels keep; the input
+ * may be one part for all picks or a part for each. */
+static void bent_experts_are_refused(void **state) {
+    (void)state;
+    graphs b;
+    lb_err e = {0};
+    build(&b, right_of(LG_OP_EXPERT_LINEAR), NULL, NULL);
+    b.values[1].below = 15;
+    refused(&b, LB_BAD_SHAPE, "number of matrices of 'w' is 16, expected 15");
+    b.values[1].below = 16;
+    b.values[0].width = 256;
+    assert_true(lg_op_shapes(&b.g, &b.nodes[0], &e));
+    b.values[0].width = 192;
+    refused(&b, LB_BAD_SHAPE, "columns of 'w' is 64, expected 192");
+    b.values[0].width = 64;
+    b.values[1].below = b.tensors[0].n_mats = 4097;
+    refused(&b, LB_BAD_SHAPE, "number of experts of 'ids' is 4097, expected 4096");
+    b.values[1].below = b.tensors[0].n_mats = 16;
+    b.tensors[0].n_rows = UINT64_MAX / 2;
+    refused(&b, LB_BAD_SHAPE, "rows of 'w'");
+    graphs_close(&b);
+    build(&b, right_of(LG_OP_ROUTER), NULL, NULL);
+    b.values[1].below = 17;
+    refused(&b, LB_BAD_SHAPE, "bound of 'ids' is 17, expected 16");
+    graphs_close(&b);
+    build(&b, right_of(LG_OP_ROUTER), "logits=%0 ids=%1 weights=%2", NULL);
+    assert_true(lg_op_shapes(&b.g, &b.nodes[0], &e));
     graphs_close(&b);
 }
 
@@ -355,6 +415,7 @@ int main(void) {
         cmocka_unit_test(bent_operands_are_refused),
         cmocka_unit_test(bent_caches_are_refused),
         cmocka_unit_test(norm_rows_of_logits),
+        cmocka_unit_test(bent_experts_are_refused),
         cmocka_unit_test(odd_widths_have_no_planes),
         cmocka_unit_test(unknown_op_has_no_rule),
         cmocka_unit_test(roles),
