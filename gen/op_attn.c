@@ -1,0 +1,111 @@
+/* op_attn.c -- shape rules of rotation, caches and attention. */
+#include "op_rule.h"
+
+#include "base/num.h"
+
+/* Heads times head_dim, for the attention ops. */
+static bool head_width(const lg_rule *r, const char *heads_key, uint64_t *out) {
+    enum { HEADS_MAX = 65536, HEAD_DIM_MAX = 1024 };
+    uint64_t heads = 0;
+    uint64_t dim = 0;
+    if (!lg_rule_attr(r, heads_key, &heads) || !lg_rule_attr(r, "head_dim", &dim)) {
+        return false;
+    }
+    if (heads == 0 || heads > HEADS_MAX) {
+        return lg_rule_refuse(r, heads_key, "number", heads, heads == 0 ? 1 : HEADS_MAX);
+    }
+    if (dim == 0 || dim > HEAD_DIM_MAX) {
+        return lg_rule_refuse(r, "head_dim", "number", dim, dim == 0 ? 1 : HEAD_DIM_MAX);
+    }
+    *out = heads * dim;
+    return true;
+}
+
+/* The rotation: n_rot even and inside a head, a table of that width, a known pairing. */
+static bool rotation(const lg_rule *r) {
+    static const char *const pairings[] = {"norm", "neox", NULL};
+    lg_at at = lg_rule_attrs(r);
+    uint32_t pairing = 0;
+    uint64_t n_rot = 0;
+    uint64_t dim = 0;
+    uint64_t width = 0;
+    if (!lg_rule_attr(r, "n_rot", &n_rot) || !lg_rule_attr(r, "head_dim", &dim) ||
+        !lg_at_choice(&at, "pairing", pairings, &pairing, r->err)) {
+        return false;
+    }
+    if (n_rot == 0 || n_rot % 2 != 0 || n_rot > dim) {
+        return lg_rule_refuse(r, "n_rot", "number", n_rot, dim);
+    }
+    return lg_rule_floats_over_T(r, "table", &width) &&
+           (width == n_rot || lg_rule_refuse(r, "table", "width", width, n_rot));
+}
+
+/* A state of `cap` positions for each slot, each of a row of keys or values. */
+static bool cache_is(const lg_rule *r, const char *role, uint64_t kv_width, uint64_t cap) {
+    const lg_gvalue *v = lg_rule_value(r, role);
+    uint64_t bytes = 0;
+    if (!lg_rule_rows(r, role, LG_ROWS_STATE)) {
+        return false;
+    }
+    if (cap == 0 || cap % 256 != 0 || v->positions != cap) {
+        return v->positions != cap ? lg_rule_refuse(r, role, "positions", v->positions, cap)
+                                   : lg_rule_refuse(r, "cap", "positions modulo 256", cap % 256, 0);
+    }
+    if (!lb_mul(kv_width, cap, &bytes) || !lb_mul(bytes, lg_elem_bytes(v->elem), &bytes) ||
+        !lb_mul(bytes, v->slots, &bytes)) {
+        return lg_rule_refuse(r, role, "bytes", v->state_bytes, UINT64_MAX);
+    }
+    return (v->elem == LG_ELEM_F16 && bytes > 0 && v->state_bytes == bytes) ||
+           lg_rule_refuse(r, role, "bytes", v->state_bytes, bytes);
+}
+
+/* An op on a layer's cache, whose states are the operands `k` and `v`. */
+static bool rule_cached(const lg_rule *r, const char *k, const char *v, uint64_t *kv_width) {
+    uint64_t cap = 0;
+    return head_width(r, "n_kv", kv_width) && lg_rule_attr(r, "cap", &cap) &&
+           cache_is(r, k, *kv_width, cap) && cache_is(r, v, *kv_width, cap);
+}
+
+bool lg_rule_attention(const lg_rule *r, const char *in, const char *k, const char *v) {
+    uint64_t q = 0;
+    uint64_t kv = 0;
+    uint64_t width = 0;
+    uint64_t window = 0;
+    if (!rule_cached(r, k, v, &kv) || !head_width(r, "n_head", &q) ||
+        !lg_rule_attr(r, "window", &window) || !lg_rule_has_number(r, "scale") ||
+        !lg_rule_floats_over_T(r, in, &width)) {
+        return false;
+    }
+    if (lg_rule_value(r, k)->window != window || lg_rule_value(r, v)->window != window) {
+        return lg_rule_refuse(r, k, "window", lg_rule_value(r, k)->window, window);
+    }
+    if (q % kv != 0) {
+        return lg_rule_refuse(r, "n_head", "width modulo that of n_kv", q % kv, 0);
+    }
+    uint64_t want = r->n->op == LG_OP_ATTN ? q + 2 * kv : q;
+    return (width == want || lg_rule_refuse(r, in, "width", width, want)) &&
+           lg_rule_width(r, "y", q, LG_ELEM_F32) && lg_rule_rows(r, "y", LG_ROWS_T);
+}
+
+bool lg_rule_kv_store(const lg_rule *r) {
+    uint64_t kv = 0;
+    return rule_cached(r, "k_cache", "v_cache", &kv) && lg_rule_width(r, "k", kv, LG_ELEM_F32) &&
+           lg_rule_width(r, "v", kv, LG_ELEM_F32) && lg_rule_rows(r, "k", LG_ROWS_T) &&
+           lg_rule_rows(r, "v", LG_ROWS_T);
+}
+
+bool lg_rule_rope_kv(const lg_rule *r) {
+    uint64_t kv = 0;
+    uint64_t q = 0;
+    return rule_cached(r, "k", "v", &kv) && head_width(r, "n_head", &q) && rotation(r) &&
+           lg_rule_width(r, "qkv", q + 2 * kv, LG_ELEM_F32) && lg_rule_rows(r, "qkv", LG_ROWS_T);
+}
+
+bool lg_rule_rope(const lg_rule *r) {
+    uint64_t dim = 0;
+    uint64_t width = 0;
+    return rotation(r) && lg_rule_attr(r, "head_dim", &dim) &&
+           lg_rule_floats_over_T(r, "x", &width) &&
+           (width % dim == 0 || lg_rule_refuse(r, "x", "width modulo head_dim", width % dim, 0)) &&
+           lg_rule_same_shape(r, "x", "y");
+}
