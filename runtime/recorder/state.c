@@ -111,6 +111,9 @@ rt_cu_result rec_enter(const char *call, rec_needs needs) {
     }
     rec.calls++;
     rec.last = call;
+    if (rec.s.log_calls != 0) {
+        rec_note("call %u %s", rec.calls, call);
+    }
     if (rec.fail_at != 0 && rec.calls == rec.fail_at) {
         rec.fail_at = 0;
         rec.lost = takes_context(rec.fail_code) ? rec.fail_code : RT_CU_SUCCESS;

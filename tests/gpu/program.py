@@ -170,6 +170,7 @@ def softgpu(folder, kernels):
         p.stat().st_mtime
         for p in [
             source,
+            ROOT / "build/librec.a",
             *here.glob("*"),
             *(folder / "src").glob("*.cu"),
             *(folder / "src/lib").glob("*"),

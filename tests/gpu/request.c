@@ -1,10 +1,12 @@
-/* request.c -- linked with an emitted GPU program in place of its CLI: a request is a prompt and a
- * few tokens more.
+/* request.c -- linked with an emitted GPU program in place of its CLI: a request is what a server makes of
+ * one, steps of several sequences through the engine.
  *
  *   request edges FOLDER T...      one step of each T; prints T and the number of launches
- *   request failures FOLDER        fails each call of a request once, on the recorder; the next
- * request must succeed request slots FOLDER           all slots, each at a depth of its own,
- * together and alone: the same bits; on any driver Exit status 1 with a line on what went wrong. */
+ *   request failures FOLDER        fails each call of a request once, on the recorder or an emulator;
+ *                                  the request goes on, and the next succeeds, with the same bits
+ *   request slots FOLDER           all slots, each at a depth of its own, together and alone: the
+ *                                  same bits; on any driver
+ * Exit status 1 with a line on what went wrong. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdio.h>
@@ -43,22 +45,48 @@ static void find_control(void) {
     *(void **)&launches = sym(library, "lagen_recorder_launches");
 }
 
-static bool request(rt_engine *e, lb_err *err) {
-    uint32_t tokens[PROMPT];
-    rt_seq *seq = &e->seqs[0];
-    for (uint32_t i = 0; i < PROMPT; i++) {
-        tokens[i] = (i * 7 + 1) % e->model->n_vocab;
-    }
-    rt_seq_cut(seq, 0);
-    if (!rt_seq_feed(seq, tokens, PROMPT, NULL, err)) {
-        return false;
-    }
-    for (uint32_t i = 0; i < ANSWER; i++) {
-        if (!rt_seq_feed(seq, tokens, 1, NULL, err)) {
+static uint32_t token_at(const rt_engine *e, uint32_t seq, uint32_t pos) {
+    return (pos * 7 + seq + 1) % e->model->n_vocab;
+}
+
+/* Feeds sequence `seq` up to n tokens, at most `most` in a step, from where it stands. */
+static bool feed_to(rt_engine *e, uint32_t seq, uint32_t n, uint32_t most, lb_err *err) {
+    rt_seq *q = &e->seqs[seq];
+    while (q->n_tokens < n) {
+        uint32_t tokens[PROMPT];
+        uint32_t k = n - q->n_tokens < most ? n - q->n_tokens : most;
+        for (uint32_t i = 0; i < k; i++) {
+            tokens[i] = token_at(e, seq, q->n_tokens + i);
+        }
+        if (!rt_seq_feed(q, tokens, k, NULL, err)) {
             return false;
         }
     }
     return true;
+}
+
+/* A request of two sequences, from where they stand: a prompt by pieces, an answer token by token,
+ * then a step of both, whose logits [2][n_vocab] are kept. */
+static bool request(rt_engine *e, float *logits, lb_err *err) {
+    uint32_t n_vocab = e->model->n_vocab;
+    if (!feed_to(e, 0, PROMPT, 4, err) || !feed_to(e, 0, PROMPT + ANSWER, 1, err) ||
+        !feed_to(e, 1, 2, 2, err)) {
+        return false;
+    }
+    const uint32_t tokens[2] = {token_at(e, 0, PROMPT + ANSWER), token_at(e, 1, 2)};
+    rt_feed feeds[2] = {{.seq = &e->seqs[0], .tokens = tokens, .n_tokens = 1, .n_logits = 1},
+                        {.seq = &e->seqs[1], .tokens = tokens + 1, .n_tokens = 1, .n_logits = 1}};
+    if (!rt_engine_step(e, feeds, 2, err)) {
+        return false;
+    }
+    memcpy(logits, rt_engine_logits(e, 0), 2 * (size_t)n_vocab * sizeof *logits);
+    return true;
+}
+
+static bool request_anew(rt_engine *e, float *logits, lb_err *err) {
+    rt_seq_cut(&e->seqs[0], 0);
+    rt_seq_cut(&e->seqs[1], 0);
+    return request(e, logits, err);
 }
 
 static int bad(const char *what, unsigned k, const lb_err *err) {
@@ -66,34 +94,68 @@ static int bad(const char *what, unsigned k, const lb_err *err) {
     return 1;
 }
 
-static int failures(rt_engine *e) {
-    unsigned named = 0;
-    for (unsigned k = 1;; k++) {
-        lb_err err = {0};
-        unsigned before = calls();
-        fail_at(k, RT_CU_INVALID_VALUE);
-        bool ok = request(e, &err);
-        unsigned made = calls() - before;
-        fail_at(0, 0);
-        if (ok && made < k) {
-            printf("%u calls, each failed once; %u errors name a launch\n", made, named);
-            return named > 0 ? 0 : bad("no error named a launch", k, &err);
-        }
-        if (ok) {
-            return bad("a failed call went unseen", k, &err);
-        }
-        bool launch = strstr(err.text, "launch ") != NULL && strstr(err.text, "grid ") != NULL;
-        named += launch;
-        if (strstr(err.text, "cuLaunchKernelEx") != NULL && !launch) {
-            return bad("a launch error names no launch", k, &err);
-        }
-        if (strstr(err.text, "cuCtxSetCurrent") == NULL && strstr(err.text, "T=") == NULL) {
-            return bad("the error names no T", k, &err);
-        }
-        if (!request(e, &err)) {
-            return bad("the next request fails too", k, &err);
-        }
+/* What the error of a failed call must say; NULL if it does. */
+static const char *missing(const char *text, bool *names_launch) {
+    *names_launch = strstr(text, "launch ") != NULL && strstr(text, ", grid ") != NULL &&
+                    strstr(text, ", T=") != NULL;
+    bool graph = strstr(text, "graph of decode, ") != NULL && strstr(text, ", T=") != NULL;
+    if (strstr(text, "cuLaunchKernelEx") != NULL && !*names_launch) {
+        return "a launch error names no launch, grid or T";
     }
+    if (strstr(text, "cuGraphLaunch") != NULL && !graph) {
+        return "a graph's error names no graph or T";
+    }
+    if (strstr(text, "cuCtxSetCurrent") == NULL && strstr(text, "T=") == NULL) {
+        return "the error names no T";
+    }
+    return NULL;
+}
+
+/* Fails the k-th call of a request. *made: calls that it made; *done: none failed. */
+static int fail_one(rt_engine *e, unsigned k, const float *want, float *got, unsigned *named,
+                    bool *done) {
+    lb_err err = {0};
+    bool names_launch = false;
+    size_t n_bytes = 2 * (size_t)e->model->n_vocab * sizeof *got;
+    unsigned before = calls();
+    fail_at(k, RT_CU_INVALID_VALUE);
+    bool ok = request_anew(e, got, &err);
+    unsigned made = calls() - before;
+    fail_at(0, 0);
+    *done = ok && made < k;
+    if (ok) {
+        return *done ? 0 : bad("a failed call went unseen", k, &err);
+    }
+    const char *what = missing(err.text, &names_launch);
+    *named += names_launch;
+    if (what != NULL) {
+        return bad(what, k, &err);
+    }
+    if (!request(e, got, &err) || memcmp(got, want, n_bytes) != 0) {
+        return bad("it cannot go on with the same bits", k, &err);
+    }
+    if (!request_anew(e, got, &err) || memcmp(got, want, n_bytes) != 0) {
+        return bad("the next request fails too, or has other bits", k, &err);
+    }
+    return 0;
+}
+
+static int failures(rt_engine *e) {
+    lb_err err = {0};
+    size_t n = 2 * (size_t)e->model->n_vocab;
+    float *want = calloc(2 * n, sizeof *want);
+    unsigned named = 0;
+    bool done = false;
+    int status = want == NULL || !request_anew(e, want, &err) ? bad("undisturbed", 0, &err) : 0;
+    unsigned k = 0;
+    while (status == 0 && !done) {
+        status = fail_one(e, ++k, want, want + n, &named, &done);
+    }
+    if (status == 0) {
+        printf("%u calls, each failed once; %u errors name a launch\n", k - 1, named);
+    }
+    free(want);
+    return status != 0 ? status : named > 0 ? 0 : bad("no error named a launch", k, &err);
 }
 
 /* Fills every slot to a depth of its own: 5, 8, 11, ... tokens. */
