@@ -1,5 +1,6 @@
 local name = import("lib/name.lua")
 local descr = import("lib/descr.lua")
+local group = import("lib/group.lua")
 
 -- Tokens of one cta; the register tile inside is the instruction layer's affair.
 local ROW_TILE = 16
@@ -157,55 +158,17 @@ end
 local TOKENS = { 16, 8, 4, 2, 1 }
 
 %%template int_type(quant, K)
-% local t, atoms, n_sums = quant.type, descr.atoms(quant, K), #quant.c_offsets
+% local t, atoms = quant.type, descr.atoms(quant, K)
 % local only_rest = atoms.whole == 0 and "true" or "false"
 % local groups = quant.qblock_elems // 32
 % local per_group = exact_div(16 * quant.qblock_bytes, groups)
-${quant.c_functions()}
-
-/* What the activations add to each group beside the codes: made once for an atom and its tokens. */
-typedef struct ${t}_sums {
-% if quant.has_min then
-    float scaled[16][8]; /* the activation's scale times its sum, for the minimum */
-% end
-    int32_t start[16][${8 * math.max(n_sums, 1)}]; /* minus offset times sum: the dot's start */
-} ${t}_sums;
-
-ISA_FN void ${t}_sum(${t}_sums *sums, const float *x_d, const int16_t *x_s, const uint32_t n_groups,
-    const uint32_t n_tokens) {
-    (void)sums, (void)x_d, (void)x_s, (void)n_groups;
-#pragma GCC unroll 1
-    for (uint32_t t = 0; t < n_tokens; t++, x_d += ${K // 32}, x_s += ${K // 16}) {
-% if quant.has_min then
-        if (n_groups == 8) {
-            isa_sum8_scaled(x_s, x_d, sums->scaled[t]);
-            continue;
-        }
-        for (uint32_t g = 0; g < n_groups; g++) {
-            sums->scaled[t][g] = (float)(x_s[2 * g] + x_s[2 * g + 1]) * x_d[g];
-        }
-% elseif n_sums == 1 then
-        if (n_groups == 8) {
-            isa_sum8_times(x_s, -${quant.c_offsets[1]}, sums->start[t]);
-            continue;
-        }
-        for (uint32_t g = 0; g < n_groups; g++) {
-            sums->start[t][g] = (x_s[2 * g] + x_s[2 * g + 1]) * -${quant.c_offsets[1]};
-        }
-% elseif n_sums == 2 then
-        for (uint32_t i = 0; i < 2 * n_groups; i += 2) {
-            sums->start[t][i] = x_s[i] * -${quant.c_offsets[1]};
-            sums->start[t][i + 1] = x_s[i + 1] * -${quant.c_offsets[2]};
-        }
-% end
-    }
-}
+${group.c_functions(quant)}
 
 /* One atom of nq qblocks: 16 rows by n_tokens. Writes (first) or adds its sums to out. */
 ISA_FN void ${t}_atom(const uint8_t *atom, const uint32_t nq, const int8_t *x_q, const float *x_d,
     const int16_t *x_s, const uint32_t n_tokens, const bool first, float (*out)[16]) {
     ${t}_sums sums;
-    ${t}_sum(&sums, x_d, x_s, nq * ${groups}, n_tokens);
+    ${t}_sum(&sums, x_d, x_s, nq * ${groups}, n_tokens, ${K});
     for (uint32_t row = 0; row < 16; row += ISA_N) {
         isa_f acc[16];
 #pragma GCC unroll 16
@@ -217,12 +180,8 @@ ISA_FN void ${t}_atom(const uint8_t *atom, const uint32_t nq, const int8_t *x_q,
 #pragma GCC unroll 16
             for (uint32_t t = 0; t < n_tokens; t++) {
                 const int8_t *q = x_q + (size_t)t * ${K} + 32 * g;
-                isa_f n = ${t}_dot(&v, q, &sums.start[t][g * ${math.max(n_sums, 1)}]);
-                isa_f d = isa_set1(x_d[(size_t)t * ${K // 32} + g]);
-                acc[t] = isa_fma(n, isa_mul(v.scale, d), acc[t]);
-% if quant.has_min then
-                acc[t] = isa_fma(v.min, isa_set1(sums.scaled[t][g]), acc[t]);
-% end
+                const float d = x_d[(size_t)t * ${K // 32} + g];
+                acc[t] = ${t}_add(acc[t], &v, q, d, &sums, t, g);
             }
         }
 #pragma GCC unroll 16
@@ -238,7 +197,7 @@ ISA_FN void ${t}_atom(const uint8_t *atom, const uint32_t nq, const int8_t *x_q,
 ISA_FN void ${t}_atom_1(const uint8_t *atom, const uint32_t nq, const int8_t *x_q,
     const float *x_d, const int16_t *x_s, const bool first, float *out) {
     ${t}_sums sums;
-    ${t}_sum(&sums, x_d, x_s, nq * ${groups}, 1);
+    ${t}_sum(&sums, x_d, x_s, nq * ${groups}, 1, ${K});
     isa_f acc[16 / ISA_N];
     for (uint32_t r = 0; r < 16 / ISA_N; r++) {
         acc[r] = isa_set1(0.0f);
@@ -248,11 +207,7 @@ ISA_FN void ${t}_atom_1(const uint8_t *atom, const uint32_t nq, const int8_t *x_
 #pragma GCC unroll 4
         for (uint32_t r = 0; r < 16 / ISA_N; r++) {
             const ${t}_group v = ${t}_load(atom, nq, g, r * ISA_N);
-            isa_f n = ${t}_dot(&v, x_q + 32 * g, &sums.start[0][g * ${math.max(n_sums, 1)}]);
-            acc[r] = isa_fma(n, isa_mul(v.scale, isa_set1(x_d[g])), acc[r]);
-% if quant.has_min then
-            acc[r] = isa_fma(v.min, isa_set1(sums.scaled[0][g]), acc[r]);
-% end
+            acc[r] = ${t}_add(acc[r], &v, x_q + 32 * g, x_d[g], &sums, 0, g);
         }
     }
     for (uint32_t r = 0; r < 16 / ISA_N; r++) {

@@ -227,6 +227,26 @@ ISA_FN void isa_store_x4(void *p, isa_x4 v) {
     *(isa_x4 *)p = v;
 }
 
+/* What a group of 32 activations is beside its bytes: scale, sums over the halves, and scale times sum, of the
+ * whole and of the halves. */
+typedef struct isa_act {
+    float d;
+    int32_t s[2];
+    float m, m_half[2];
+} isa_act;
+
+/* `both` holds the two sums as they lie in memory. */
+ISA_FN isa_act isa_act_of(float d, int32_t both) {
+    isa_act x;
+    x.d = d;
+    x.s[0] = (int16_t)both;
+    x.s[1] = both >> 16;
+    x.m = (float)(x.s[0] + x.s[1]) * d;
+    x.m_half[0] = (float)x.s[0] * d;
+    x.m_half[1] = (float)x.s[1] * d;
+    return x;
+}
+
 /* Bits 4i..4i+3 of x become bit `to` of bytes 0..3. */
 ISA_FN uint32_t isa_spread4(uint32_t x, uint32_t i, uint32_t to) {
     return ((x >> 4 * i & 15u) * 0x00204081u & 0x01010101u) << to;

@@ -5,7 +5,8 @@ module.type = "q5_0"
 module.qblock_elems = 32
 module.qblock_bytes = 22
 module.kind = "int"
-module.has_min = false -- w = scale * code + min
+module.n_scales = 1
+module.n_mins = 0 -- w = scale * code + min
 module.needs_sums = true -- a GPU takes offset times sum of activations off
 module.halves = false
 module.c_offsets = { "16" } -- taken from the code, for each part of a group

@@ -5,7 +5,8 @@ module.type = "q5_1"
 module.qblock_elems = 32
 module.qblock_bytes = 24
 module.kind = "int"
-module.has_min = true -- w = scale * code + min
+module.n_scales = 1
+module.n_mins = 1 -- w = scale * code + min
 module.needs_sums = false -- a GPU takes offset times sum of activations off
 module.halves = false
 module.c_offsets = {} -- taken from the code, for each part of a group

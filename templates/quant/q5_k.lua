@@ -6,7 +6,8 @@ module.type = "q5_k"
 module.qblock_elems = 256
 module.qblock_bytes = 176
 module.kind = "int"
-module.has_min = true -- w = scale * code + min
+module.n_scales = 1
+module.n_mins = 1 -- w = scale * code + min
 module.needs_sums = false -- a GPU takes offset times sum of activations off
 module.halves = false
 module.c_offsets = {} -- taken from the code, for each part of a group

@@ -5,7 +5,8 @@ module.type = "q6_k"
 module.qblock_elems = 256
 module.qblock_bytes = 210
 module.kind = "int"
-module.has_min = false -- w = scale * code
+module.n_scales = 1
+module.n_mins = 0 -- w = scale * code
 module.needs_sums = true -- a GPU takes offset times sum of activations off
 module.halves = true -- each half of a group has its own sub-scale
 module.c_offsets = { "32", "32" } -- taken from the code, for each part of a group

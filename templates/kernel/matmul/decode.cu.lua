@@ -4,6 +4,7 @@
 -- tokens follow one after another. The atoms' parts meet in shared memory and are added in order.
 local descr = import("lib/descr.lua")
 local cuda = import("lib/descr_cuda.lua")
+local group = import("lib/group.lua")
 local c_kernel = import("kernel/matmul.c.lua")
 local parts = import("lib/matmul_parts.lua")
 
@@ -33,9 +34,7 @@ end
 %%template int_type(quant, K)
 % local t, a, groups = quant.type, descr.atoms(quant, K), quant.qblock_elems // 32
 % local n_groups = a.whole > 0 and 8 or a.rest * groups
-${quant.cu_load()}
-
-${quant.cu_sum()}
+${group.cu_functions(quant)}
 
 /* One row of an atom of W. */
 typedef struct ${t}_atom {
@@ -65,8 +64,7 @@ ISA_FN float ${t}_dot(const ${t}_atom &w, const uint32_t n, const int8_t *x_q, c
 #pragma unroll
     for (uint32_t g = 0; g < n; g++) {
         const isa_x4 q_lo = isa_load_x4(x_q + 32 * g), q_hi = isa_load_x4(x_q + 32 * g + 16);
-        const int32_t s = (int32_t)isa_load_x1(x_s + 2 * g), s0 = (int16_t)s, s1 = s >> 16;
-        const float d = x_d[g];
+        const isa_act x = isa_act_of(x_d[g], (int32_t)isa_load_x1(x_s + 2 * g));
         int32_t n_lo = 0, n_hi = 0;
 #pragma unroll
         for (uint32_t i = 0; i < 4; i++) {
@@ -75,12 +73,7 @@ ISA_FN float ${t}_dot(const ${t}_atom &w, const uint32_t n, const int8_t *x_q, c
             n_lo = isa_dot4(lo, q_lo.w[i], n_lo);
             n_hi = isa_dot4(hi, q_hi.w[i], n_hi);
         }
-        const ${t}_scale scale = ${t}_scales(w.raw[g], g);
-        const float sum = (float)${t}_total(scale, n_lo, n_hi, s0, s1);
-        acc = isa_fma(sum, scale.d * d, acc);
-% if quant.has_min then
-        acc = isa_fma(${t}_min(scale), (float)(s0 + s1) * d, acc);
-% end
+        acc = ${t}_add(acc, ${t}_scales(w.raw[g], g), n_lo, n_hi, x);
     }
     return acc;
 }

@@ -3,6 +3,7 @@
 -- tokens numbers 2 (l % 4) and 2 (l % 4) + 1. Activations of an atom's columns are staged in shared memory.
 local descr = import("lib/descr.lua")
 local cuda = import("lib/descr_cuda.lua")
+local group = import("lib/group.lua")
 local c_kernel = import("kernel/matmul.c.lua")
 local parts = import("lib/matmul_parts.lua")
 
@@ -14,15 +15,18 @@ local STRIDE = 272
 -- Strips of each part that a cta has.
 local function strips_of(op) return op.epilogue == "swiglu" and WARPS // 2 or WARPS end
 
-local function any_quant(facts, key)
+-- Whether some quantised part has this in its quant file.
+local function any_quant(facts, key, value)
   for _, part in ipairs(facts) do
-    if part.quant.kind == "int" and part.quant[key] then return true end
+    if part.quant.kind == "int" and part.quant[key] == value then return true end
   end
   return false
 end
 
-local function needs_sums(facts) return any_quant(facts, "needs_sums") end
-local function has_min(facts) return any_quant(facts, "has_min") end
+-- What is staged beside bytes and scales: both sums in a word, scale times sum of a group, those of its halves.
+local function needs_sums(facts) return any_quant(facts, "needs_sums", true) end
+local function has_min(facts) return any_quant(facts, "n_mins", 1) end
+local function has_mins(facts) return any_quant(facts, "n_mins", 2) end
 
 local function carve(op, facts)
   local list = {}
@@ -31,6 +35,7 @@ local function carve(op, facts)
     list = { cuda.smem("q", TOKENS * STRIDE), cuda.smem("d", per_group) }
     if needs_sums(facts) then list[#list + 1] = cuda.smem("s", per_group) end
     if has_min(facts) then list[#list + 1] = cuda.smem("m", per_group) end
+    if has_mins(facts) then list[#list + 1] = cuda.smem("h", 2 * per_group) end
   end
   if op.epilogue == "swiglu" then list[#list + 1] = cuda.smem("up", strips_of(op) * 16 * TOKENS * 4) end
   return list
@@ -53,9 +58,7 @@ end
 
 %%template int_type(quant, K)
 % local t, a, groups = quant.type, descr.atoms(quant, K), quant.qblock_elems // 32
-${quant.cu_load()}
-
-${quant.cu_sum()}
+${group.cu_functions(quant)}
 
 /* Group g of an atom of nq qblocks for the first 8 n_tiles tokens: acc[n] has the fragment of tokens 8n .. 8n + 7. */
 ISA_FN void ${t}_group(const uint8_t *atom, uint32_t nq, uint32_t g, const staged &x, const uint32_t n_tiles,
@@ -86,21 +89,26 @@ ISA_FN void ${t}_group(const uint8_t *atom, uint32_t nq, uint32_t g, const stage
 % if quant.needs_sums then
         const isa_x2 both = isa_load_x2(x.s + at);
 % end
-% if quant.has_min then
+% if quant.n_mins == 1 then
         const isa_x2 scaled = isa_load_x2(x.m + at);
+% elseif quant.n_mins == 2 then
+        const isa_x2 scaled[2] = {isa_load_x2(x.h + at), isa_load_x2(x.h + ${8 * TOKENS} + at)};
 % end
 #pragma unroll
         for (uint32_t e = 0; e < 4; e++) {
+            isa_act token = {};
+            token.d = isa_float(d.w[e % 2]);
 % if quant.needs_sums then
-            const int32_t s0 = (int16_t)both.w[e % 2], s1 = (int32_t)both.w[e % 2] >> 16;
-% else
-            const int32_t s0 = 0, s1 = 0;
+            token.s[0] = (int16_t)both.w[e % 2];
+            token.s[1] = (int32_t)both.w[e % 2] >> 16;
 % end
-            const float sum = (float)${t}_total(s[e / 2], lo[e], hi[e], s0, s1);
-            acc[n][e] = isa_fma(sum, s[e / 2].d * isa_float(d.w[e % 2]), acc[n][e]);
-% if quant.has_min then
-            acc[n][e] = isa_fma(${t}_min(s[e / 2]), isa_float(scaled.w[e % 2]), acc[n][e]);
+% if quant.n_mins == 1 then
+            token.m = isa_float(scaled.w[e % 2]);
+% elseif quant.n_mins == 2 then
+            token.m_half[0] = isa_float(scaled[0].w[e % 2]);
+            token.m_half[1] = isa_float(scaled[1].w[e % 2]);
 % end
+            acc[n][e] = ${t}_add(acc[n][e], s[e / 2], lo[e], hi[e], token);
         }
     }
 }
@@ -177,15 +185,22 @@ for (uint32_t i = isa_thread(); i < ${TOKENS} * (n_pieces / 2); i += ${block}) {
     const bool there = t < n_tokens;
     const float d = there ? p.x_d[(token0 + t) * ${K // 32} + 8 * a + g] : 0.0f;
     x.d[at] = d;
-% if needs_sums(facts) or has_min(facts) then
+% if needs_sums(facts) or has_min(facts) or has_mins(facts) then
     const int16_t *s = p.x_s + (token0 + t) * ${K // 16} + 16 * a + 2 * g;
     const int32_t both = there ? (int32_t)isa_load_x1(s) : 0;
 % end
 % if needs_sums(facts) then
     x.s[at] = both;
 % end
+% if has_min(facts) or has_mins(facts) then
+    const isa_act token = isa_act_of(d, both);
+% end
 % if has_min(facts) then
-    x.m[at] = (float)((int16_t)both + (both >> 16)) * d;
+    x.m[at] = token.m;
+% end
+% if has_mins(facts) then
+    x.h[at] = token.m_half[0];
+    x.h[${8 * TOKENS} + at] = token.m_half[1];
 % end
 }
 
@@ -205,7 +220,7 @@ ${cuda.params(d)}
 
 % if int then
 /* An atom's columns of the tokens' activations in shared memory: bytes [token][${STRIDE}], and by [group][token]
- * their scales d, their two sums s in one word, and m = scale times sum. */
+ * their scales d, their two sums s in one word, m = scale times sum, and h = that of each half. */
 typedef struct staged {
     int8_t *q;
     float *d;
@@ -214,6 +229,9 @@ typedef struct staged {
 % end
 % if has_min(facts) then
     float *m;
+% end
+% if has_mins(facts) then
+    float *h;
 % end
 } staged;
 
@@ -241,6 +259,9 @@ ${cuda.open(d)}
 % end
 % if has_min(facts) then
     x.m = (float *)(void *)isa_smem(${at.m});
+% end
+% if has_mins(facts) then
+    x.h = (float *)(void *)isa_smem(${at.h});
 % end
 % end
     isa_wait_launch();
