@@ -85,8 +85,8 @@ static uint32_t next_token(const uint32_t *h, uint32_t n) {
             turns++;
         }
     }
-    if (has(h + begin, n - begin, "forever")) {
-        nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
+    if (has(h + begin, n - begin, "forever")) { /* slowly: a loaded machine must find it at work */
+        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
         uint32_t k = n_said(h + begin, n - begin, "tick ");
         return (uint8_t)"tick "[k % 5];
     }
