@@ -31,6 +31,8 @@ bool lg_command_synth(lg_context *c, int argc, char *const *argv, lb_err *err) {
          "layers; default: the recipe's"},
         {"--seed", NULL, LB_OPT_UINT, &o.seed, 0, 4294967295.0, false, NULL, "S",
          "seed of the weights; default 0"},
+        {"--distinct-rows", NULL, LB_OPT_UINT, &o.distinct_rows, 1, 4294967295.0, false, NULL, "N",
+         "each tensor repeats its first N rows: a big model in\nthe time it takes to write; default: all rows differ"},
         {"--header-only", NULL, LB_OPT_FLAG, &o.header_only, 0, 0, false, NULL, NULL,
          "only the directory is written; the weights are a hole of\nthe right length, enough for `lagen plan`"},
     };
@@ -40,7 +42,7 @@ bool lg_command_synth(lg_context *c, int argc, char *const *argv, lb_err *err) {
                                 "Makes a model file with random weights from a recipe.",
                                 NULL,
                                 options,
-                                5,
+                                6,
                                 pos,
                                 1};
     if (!lb_options_parse(&command, argc, argv, &help, err)) {

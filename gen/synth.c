@@ -229,20 +229,44 @@ static bool keep_going(job *j, const lb_out *out, lb_err *err) {
     return true;
 }
 
-static bool write_tensor(job *j, const tensor *t, lb_out *out, lb_err *err) {
-    uint64_t row_bytes = 0;
-    lb_arena memory; /* of one row */
-    lb_arena_init(&memory, "one row", UINT64_C(1) << 32);
+/* Rows [0, n) of a tensor, quantised, at `bytes`. */
+static bool make_rows(job *j, const tensor *t, uint64_t first, uint64_t n, uint64_t row_bytes,
+                      float *x, uint8_t *bytes, lb_err *err) {
     uint64_t stream = lg_synth_stream(j->o->seed, t->name);
-    float *x = lb_alloc_n(&memory, t->ne[0], sizeof *x, err);
-    bool ok = x != NULL && lg_qtype_row_bytes(t->type, t->ne[0], &row_bytes, err);
-    uint8_t *bytes = ok ? lb_alloc(&memory, row_bytes, err) : NULL;
-    ok = bytes != NULL;
-    for (uint64_t row = 0; ok && row < t->n_rows; row++) {
-        ok = keep_going(j, out, err) && make_row(j, t, stream, row, x, err) &&
-             lg_quantize_row(t->type, x, t->ne[0], bytes, err) &&
-             lb_out_write(out, bytes, (size_t)row_bytes, err);
+    for (uint64_t i = 0; i < n; i++) {
+        if (!make_row(j, t, stream, first + i, x, err) ||
+            !lg_quantize_row(t->type, x, t->ne[0], bytes + i * row_bytes, err)) {
+            return false;
+        }
     }
+    return true;
+}
+
+/* All rows: made one by one, or the first `period` made once and written over and over. */
+static bool write_rows(job *j, const tensor *t, uint64_t period, uint64_t row_bytes,
+                       lb_arena *memory, lb_out *out, lb_err *err) {
+    uint64_t n_held = period == t->n_rows ? 1 : period;
+    float *x = lb_alloc_n(memory, t->ne[0], sizeof *x, err);
+    uint8_t *bytes = x != NULL ? lb_alloc_n(memory, n_held, row_bytes, err) : NULL;
+    bool ok = bytes != NULL &&
+              (n_held != period || make_rows(j, t, 0, n_held, row_bytes, x, bytes, err));
+    for (uint64_t row = 0; ok && row < t->n_rows; row += n_held) {
+        uint64_t n = t->n_rows - row < n_held ? t->n_rows - row : n_held;
+        ok = keep_going(j, out, err) &&
+             (n_held == period || make_rows(j, t, row, n, row_bytes, x, bytes, err)) &&
+             lb_out_write(out, bytes, (size_t)(n * row_bytes), err);
+    }
+    return ok;
+}
+
+static bool write_tensor(job *j, const tensor *t, lb_out *out, lb_err *err) {
+    uint64_t d = j->o->distinct_rows;
+    bool repeats = d != 0 && d < t->n_rows && t->values == NULL;
+    uint64_t row_bytes = 0;
+    lb_arena memory; /* of the rows held */
+    lb_arena_init(&memory, "rows", UINT64_C(1) << 32);
+    bool ok = lg_qtype_row_bytes(t->type, t->ne[0], &row_bytes, err) &&
+              write_rows(j, t, repeats ? d : t->n_rows, row_bytes, &memory, out, err);
     lb_arena_reset(&memory);
     return ok && lg_gguf_write_pad(out, err);
 }

@@ -23,6 +23,8 @@ typedef struct lg_synth_options {
     const char *types;      /* a tensor type or a mix that the recipe knows; NULL = the recipe's */
     uint32_t layers;        /* 0 = the recipe's */
     uint64_t seed;          /* at most 2^63 - 1 */
+    uint64_t distinct_rows; /* a tensor's row r holds what row r % distinct_rows of the whole model
+                               would: a big file in the time that it takes to write; 0 = all rows */
     bool header_only;       /* random weights are a hole: right length, no disk space; those of the
                                recipe (fill = "values") are written: plans depend on them */
     const volatile sig_atomic_t *stop; /* becomes non-zero to stop; may be NULL */

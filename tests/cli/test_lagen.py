@@ -26,7 +26,7 @@ SANITIZED = "san" in LAGEN.parts
 MODEL = ["--model", "--arch", "--ctx", "--slots", "--chunk", "--kv", "--pre", "--help"]
 EMIT = MODEL + ["--out", "--weights", "--jobs", "--compiler", "--host"]
 OPTIONS = {
-    "synth": ["--out", "--types", "--layers", "--seed", "--header-only", "--help"],
+    "synth": ["--out", "--types", "--layers", "--seed", "--distinct-rows", "--header-only", "--help"],
     "inspect": ["--json", "--help"], "targets": ["--json", "--help"], "verify": ["--replay", "--help"],
     "plan": MODEL + ["--json", "--dump"], "emit": EMIT, "build": EMIT,
 }

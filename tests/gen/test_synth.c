@@ -207,6 +207,43 @@ static void header_only_has_the_recipes_numbers(void **state) {
     assert_true(numbers[0][0] >= 1.0F);
 }
 
+/* Row r of the short way is row r % n of the long one, in every random tensor; values stay whole. */
+static void rows_repeat(uint64_t n) {
+    lg_gguf *g[2] = {NULL, NULL};
+    lb_err e = {0};
+    char paths[2][160];
+    for (int i = 0; i < 2; i++) {
+        lg_synth_options o = options("synth/llama-freqs");
+        o.distinct_rows = i == 0 ? 0 : n;
+        snprintf(paths[i], sizeof paths[i], "%s.%d", path, i);
+        o.out_path = paths[i];
+        make(&o, NULL);
+        assert_true(lg_gguf_open(paths[i], &arena, &g[i], &e));
+        unlink(paths[i]);
+    }
+    assert_int_equal(lg_gguf_n_tensors(g[0]), lg_gguf_n_tensors(g[1]));
+    for (size_t k = 0; k < lg_gguf_n_tensors(g[0]); k++) {
+        const lg_gguf_tensor *all = lg_gguf_tensor_at(g[0], k);
+        const lg_gguf_tensor *few = lg_gguf_tensor_at(g[1], k);
+        assert_int_equal(all->n_bytes, few->n_bytes);
+        uint64_t rows = all->ne[1] * all->ne[2] * all->ne[3];
+        uint64_t row_bytes = all->n_bytes / rows;
+        for (uint64_t r = 0; r < rows; r++) {
+            assert_memory_equal(few->data + r * row_bytes, all->data + r % n * row_bytes, row_bytes);
+        }
+    }
+    lg_gguf_close(g[0]);
+    lg_gguf_close(g[1]);
+}
+
+static void distinct_rows_repeat(void **state) {
+    (void)state;
+    const uint64_t n[] = {1, 2, 7, 64, 1000000};
+    for (size_t i = 0; i < sizeof n / sizeof n[0]; i++) {
+        rows_repeat(n[i]);
+    }
+}
+
 static void stop_after_some(void *arg, uint64_t done, uint64_t total) {
     assert_true(done <= total);
     *(volatile sig_atomic_t *)arg = 1;
@@ -331,6 +368,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(every_recipe_reads_back, setup, teardown),
         cmocka_unit_test_setup_teardown(layers_and_types_are_kept, setup, teardown),
         cmocka_unit_test_setup_teardown(tensors_are_independent, setup, teardown),
+        cmocka_unit_test_setup_teardown(distinct_rows_repeat, setup, teardown),
         cmocka_unit_test_setup_teardown(header_only_is_long_and_empty, setup, teardown),
         cmocka_unit_test_setup_teardown(header_only_has_the_recipes_numbers, setup, teardown),
         cmocka_unit_test_setup_teardown(stopping_leaves_nothing, setup, teardown),
