@@ -82,7 +82,8 @@ def quantise(x):
 
 
 def silu(x):
-    return x / (1.0 + np.exp(-x))
+    with np.errstate(over="ignore"):  # far below zero it is zero
+        return x / (1.0 + np.exp(-x))
 
 
 class Matmul:

@@ -32,7 +32,7 @@ CASES = [
     ("llama-576", "q4_0", False), ("llama-576", "q4_1", True), ("llama-576", "q5_0", False),
     ("llama-576", "q5_1", False), ("llama-576", "q8_0", False), ("llama-576", "q4_k_m", False),
     ("llama-576", "q5_k_m", False), ("llama-576", "mixed_32", True),
-    ("llama-wide", "q4_k", False), ("llama-wide", "q5_k", False), ("llama-wide", "q6_k", False),
+    ("llama-wide", "q2_k", False), ("llama-wide", "q3_k", False), ("llama-wide", "q4_k", False), ("llama-wide", "q5_k", False), ("llama-wide", "q6_k", False),
     ("llama-wide", "q4_k_m", False), ("llama-wide", "mixed_k", True), ("llama-wide", "q4_0", False),
     ("llama-wide", "bf16", False), ("llama-tiny", "f32", False), ("llama-tiny", "q8_0", False),
     ("llama-spm", None, True), ("llama-freqs", None, False), ("llama-linear", None, False),

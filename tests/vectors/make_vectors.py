@@ -54,6 +54,19 @@ def q6_k(b, e):
     return half(b, 208) * f32(struct.unpack_from("b", b, 192 + e // 16)[0]) * f32(code - 32)
 
 
+def q2_k(b, e):
+    n, j, low = e // 128, e % 128 // 32, e % 32
+    sc, code = b[e // 16], b[16 + 32 * n + low] >> 2 * j & 3
+    return half(b, 80) * f32(sc & 15) * f32(code) - half(b, 82) * f32(sc >> 4)
+
+
+def q3_k(b, e):
+    n, j, low, k = e // 128, e % 128 // 32, e % 32, e // 16
+    code = (b[32 + 32 * n + low] >> 2 * j & 3) + 4 * (b[low] >> 4 * n + j & 1) - 4
+    sub = (b[96 + k] & 15 if k < 8 else b[88 + k] >> 4) | (b[104 + k % 4] >> 2 * (k // 4) & 3) << 4
+    return half(b, 108) * f32(sub - 32) * f32(code)
+
+
 # type: elements, bytes, offsets of half scales, decoder of one element
 TYPES = {
     "f32": (1, 4, [], lambda b, e: f32(struct.unpack("<f", b)[0])),
@@ -66,6 +79,8 @@ TYPES = {
     "q5_1": (32, 24, [0, 2], lambda b, e: half(b, 0) * f32(
         low_high(b, 8, e) | fifth(b, 4, e) << 4) + half(b, 2)),
     "q8_0": (32, 34, [0], lambda b, e: half(b, 0) * f32(struct.unpack_from("b", b, 2 + e)[0])),
+    "q2_k": (256, 84, [80, 82], q2_k),
+    "q3_k": (256, 110, [108], q3_k),
     "q4_k": (256, 144, [0, 2], q4_k),
     "q5_k": (256, 176, [0, 2], q5_k),
     "q6_k": (256, 210, [208], q6_k),

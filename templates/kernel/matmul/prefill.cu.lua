@@ -56,8 +56,11 @@ function module.describe(op)
   })
 end
 
-%%template int_type(quant, K)
+%%template int_type(quant, K, n_types)
 % local t, a, groups = quant.type, descr.atoms(quant, K), quant.qblock_elems // 32
+% -- Two groups at once hide latency; more than one scale and minimum each, or a second type's part of the same loop, and
+% -- registers do not hold them.
+% local at_once = (n_types > 1 or quant.n_scales + quant.n_mins > 2) and 1 or 2
 ${group.cu_functions(quant)}
 
 /* Group g of an atom of nq qblocks for the first 8 n_tiles tokens: acc[n] has the fragment of tokens 8n .. 8n + 7. */
@@ -118,7 +121,7 @@ ISA_FN void ${t}_part(const uint8_t *strip, uint32_t a, const staged &x, const u
     float (&acc)[${TOKENS // 8}][4]) {
     const uint8_t *atom = strip + (size_t)a * ${a.bytes};
     const uint32_t nq = ${cuda.by_atom(K, "a", a.per, a.rest)};
-#pragma unroll 2
+#pragma unroll ${at_once}
     for (uint32_t g = 0; g < nq * ${groups}; g++) {
         ${t}_group(atom, nq, g, x, n_tiles, acc);
     }
@@ -236,8 +239,9 @@ typedef struct staged {
 } staged;
 
 % end
-% for _, quant in ipairs(parts.types(facts)) do
-${quant.kind == "int" and module.int_type(quant, K) or module.float_type(quant, K)}
+% local types = parts.types(facts)
+% for _, quant in ipairs(types) do
+${quant.kind == "int" and module.int_type(quant, K, #types) or module.float_type(quant, K)}
 
 % end
 ${cuda.open(d)}
@@ -269,6 +273,7 @@ ${cuda.open(d)}
     const size_t token0 = (size_t)isa_cta_x() * ${TOKENS};
     const uint32_t left = p.step->${rows} - (uint32_t)token0, n_tokens = left < ${TOKENS} ? left : ${TOKENS};
     float y[${TOKENS // 8}][4] = {};
+#pragma unroll 1
     for (uint32_t a = 0; a < ${n_atoms}; a++) {
 % if int then
         isa_barrier();
