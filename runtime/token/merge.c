@@ -9,16 +9,10 @@
 bool rt_merger_new(rt_merger *m, const rt_tokenizer *tok, size_t n_bytes, lb_arena *arena,
                    lb_err *err) {
     uint32_t n = (uint32_t)n_bytes + 1;
-    uint32_t n_scored = tok->kind == RT_TOKENIZER_SCORES ? n : 0;
     uint32_t n_pairs = tok->kind == RT_TOKENIZER_SCORES ? RT_JOINED_PAIRS : 0;
-    *m = (rt_merger){.id = lb_alloc_n(arena, n, sizeof *m->id, err)};
-    m->at = lb_alloc_n(arena, n, sizeof *m->at, err);
-    m->next = lb_alloc_n(arena, n, sizeof *m->next, err);
-    m->prev = lb_alloc_n(arena, n, sizeof *m->prev, err);
-    m->joined = lb_alloc_n(arena, n_scored, sizeof *m->joined, err);
+    *m = (rt_merger){.symbols = lb_alloc_n(arena, n, sizeof *m->symbols, err)};
     m->pairs = lb_alloc_n(arena, n_pairs, sizeof *m->pairs, err);
-    if (m->id == NULL || m->at == NULL || m->next == NULL || m->prev == NULL ||
-        m->joined == NULL || m->pairs == NULL) {
+    if (m->symbols == NULL || m->pairs == NULL) {
         return false;
     }
     for (uint32_t i = 0; i < n_pairs; i++) {
@@ -65,8 +59,8 @@ uint32_t rt_token_find(const rt_tokenizer *tok, const char *s, size_t n_bytes) {
     }
 }
 
-/* Rank of the merge "left right", or RT_QUEUE_NONE. */
-static uint32_t find_merge(const rt_tokenizer *tok, uint32_t left, uint32_t right) {
+/* Rank of the merge "left right", or RT_QUEUE_NONE; *id is what it makes. */
+static uint32_t find_merge(const rt_tokenizer *tok, uint32_t left, uint32_t right, uint32_t *id) {
     uint64_t hash = lb_hash_pair(left, right);
     for (uint64_t i = hash;; i++) {
         uint32_t slot = tok->merge_slots[i & tok->merge_slots_mask];
@@ -75,24 +69,23 @@ static uint32_t find_merge(const rt_tokenizer *tok, uint32_t left, uint32_t righ
         }
         const rt_merge *merge = &tok->merges[lb_slot_index(slot)];
         if (lb_slot_fits(slot, hash) && merge->left == left && merge->right == right) {
+            *id = merge->id;
             return lb_slot_index(slot);
         }
     }
 }
 
-/* The token that symbols i and `right`, the next one, make up, by text. */
+/* The token that symbols `left` and `right`, side by side, make up, by text. */
 static uint32_t find_joined(const rt_merger *m, const rt_tokenizer *tok, const char *word,
-                            uint32_t i, uint32_t right) {
-    uint32_t end = m->at[m->next[right]];
-    uint32_t left_id = m->id[i];
-    uint32_t right_id = m->id[right];
-    if (left_id == RT_TOKEN_NONE || right_id == RT_TOKEN_NONE) {
-        return rt_token_find(tok, word + m->at[i], end - m->at[i]);
+                            const rt_symbol *left, const rt_symbol *right) {
+    uint32_t n_bytes = m->symbols[right->next].at - left->at;
+    if (left->id == RT_TOKEN_NONE || right->id == RT_TOKEN_NONE) {
+        return rt_token_find(tok, word + left->at, n_bytes);
     }
-    rt_joined_pair *pair = &m->pairs[lb_hash_pair(left_id, right_id) % RT_JOINED_PAIRS];
-    if (pair->left != left_id || pair->right != right_id) {
-        *pair = (rt_joined_pair){left_id, right_id,
-                                 rt_token_find(tok, word + m->at[i], end - m->at[i])};
+    rt_joined_pair *pair = &m->pairs[lb_hash_pair(left->id, right->id) % RT_JOINED_PAIRS];
+    if (pair->left != left->id || pair->right != right->id) {
+        *pair = (rt_joined_pair){left->id, right->id,
+                                 rt_token_find(tok, word + left->at, n_bytes)};
     }
     return pair->id;
 }
@@ -100,36 +93,37 @@ static uint32_t find_joined(const rt_merger *m, const rt_tokenizer *tok, const c
 /* Queues the pair of symbol i and the one behind it, if they merge. `n` is the end of the list. */
 static void consider(rt_merger *m, const rt_tokenizer *tok, const char *word, uint32_t i,
                      uint32_t n) {
-    uint32_t right = m->next[i];
-    if (right == n) {
+    const rt_symbol *left = &m->symbols[i];
+    if (left->next == n) {
         return;
     }
+    const rt_symbol *right = &m->symbols[left->next];
     uint32_t rank = RT_QUEUE_NONE;
+    uint32_t id = RT_TOKEN_NONE;
     if (tok->kind == RT_TOKENIZER_SCORES) {
-        uint32_t id = find_joined(m, tok, word, i, right);
+        id = find_joined(m, tok, word, left, right);
         rank = id == RT_TOKEN_NONE ? RT_QUEUE_NONE : tok->rank[id];
-        m->joined[i] = id;
-    } else if (m->id[i] != RT_TOKEN_NONE && m->id[right] != RT_TOKEN_NONE) {
-        rank = find_merge(tok, m->id[i], m->id[right]);
+    } else if (left->id != RT_TOKEN_NONE && right->id != RT_TOKEN_NONE) {
+        rank = find_merge(tok, left->id, right->id, &id);
     }
     if (rank != RT_QUEUE_NONE) {
-        rt_queue_push(&m->queue, i, rank);
+        rt_queue_push(&m->queue, i, rank, id);
     }
 }
 
-/* Joins symbol i, whose pair came up with `rank`, and its successor. */
-static void join(rt_merger *m, const rt_tokenizer *tok, const char *word, uint32_t i,
-                 uint32_t rank, uint32_t n) {
-    uint32_t right = m->next[i];
-    m->id[i] = tok->kind == RT_TOKENIZER_SCORES ? m->joined[i] : tok->merges[rank].id;
-    rt_queue_remove(&m->queue, right);
-    m->next[i] = m->next[right];
-    if (m->next[i] != n) {
-        m->prev[m->next[i]] = i;
+/* Joins symbol i, whose pair was taken out of the queue, and its successor. */
+static void join(rt_merger *m, const rt_tokenizer *tok, const char *word, uint32_t i, uint32_t n) {
+    rt_symbol *left = &m->symbols[i];
+    const rt_symbol *right = &m->symbols[left->next];
+    left->id = m->queue.items[i].value;
+    rt_queue_remove(&m->queue, left->next);
+    left->next = right->next;
+    if (left->next != n) {
+        m->symbols[left->next].prev = i;
     }
     if (i != 0) {
-        rt_queue_remove(&m->queue, m->prev[i]);
-        consider(m, tok, word, m->prev[i], n);
+        rt_queue_remove(&m->queue, left->prev);
+        consider(m, tok, word, left->prev, n);
     }
     consider(m, tok, word, i, n);
 }
@@ -150,13 +144,12 @@ static uint32_t begin(rt_merger *m, const rt_tokenizer *tok, const char *word, s
     uint32_t n = 0;
     for (size_t at = 0; at < n_bytes; n++) {
         size_t len = unit_bytes(tok->kind, word, at, n_bytes);
-        m->id[n] = len == 1 ? m->first_id[(uint8_t)word[at]] : rt_token_find(tok, word + at, len);
-        m->at[n] = (uint32_t)at;
-        m->next[n] = n + 1;
-        m->prev[n] = n - 1;
+        m->symbols[n] = (rt_symbol){.at = (uint32_t)at, .next = n + 1, .prev = n - 1};
+        m->symbols[n].id =
+            len == 1 ? m->first_id[(uint8_t)word[at]] : rt_token_find(tok, word + at, len);
         at += len;
     }
-    m->at[n] = (uint32_t)n_bytes;
+    m->symbols[n].at = (uint32_t)n_bytes;
     rt_queue_begin(&m->queue, n);
     return n;
 }
@@ -185,10 +178,12 @@ static bool put_bytes(const rt_tokenizer *tok, const char *s, size_t n_bytes, rt
 
 static bool put_symbols(const rt_merger *m, const rt_tokenizer *tok, const char *word, uint32_t n,
                         rt_token_sink *sink, lb_err *err) {
-    for (uint32_t i = 0; i != n; i = m->next[i]) {
-        if (m->id[i] != RT_TOKEN_NONE) {
-            rt_token_put(sink, m->id[i]);
-        } else if (!put_bytes(tok, word + m->at[i], m->at[m->next[i]] - m->at[i], sink, err)) {
+    for (uint32_t i = 0; i != n; i = m->symbols[i].next) {
+        const rt_symbol *symbol = &m->symbols[i];
+        uint32_t n_bytes = m->symbols[symbol->next].at - symbol->at;
+        if (symbol->id != RT_TOKEN_NONE) {
+            rt_token_put(sink, symbol->id);
+        } else if (!put_bytes(tok, word + symbol->at, n_bytes, sink, err)) {
             return false;
         }
     }
@@ -225,7 +220,7 @@ bool rt_merge_word(rt_merger *m, const rt_tokenizer *tok, const char *word, size
         if (i == RT_QUEUE_NONE) {
             break;
         }
-        join(m, tok, word, i, rank, n);
+        join(m, tok, word, i, n);
     }
     return put_symbols(m, tok, word, n, sink, err);
 }

@@ -12,17 +12,19 @@ typedef struct rt_joined_pair {
 
 enum { RT_JOINED_PAIRS = 1024 };
 
-/* Symbols of the word at hand: a list over arrays, in text order. Symbol i is the token id[i], or
- * RT_TOKEN_NONE, and covers the word's bytes from at[i] to at[next[i]]. */
-typedef struct rt_merger {
-    uint32_t *id, *at, *next, *prev; /* [n_items + 1] */
-    rt_queue queue;                  /* item i: the pair of symbol i and the one behind it */
-    uint32_t first_id[256];          /* token of a one-byte symbol */
+/* The token `id`, or RT_TOKEN_NONE, over the word's bytes from `at` to the next symbol's. */
+typedef struct rt_symbol {
+    uint32_t id, at, next, prev;
+} rt_symbol;
 
-    /* RT_TOKENIZER_SCORES only: what the queued pair of symbol i makes up, and pairs of tokens that
-     * were looked up lately. */
-    uint32_t *joined;
-    rt_joined_pair *pairs; /* [RT_JOINED_PAIRS], by lb_hash_pair */
+/* The word at hand: a list of symbols, in text order. */
+typedef struct rt_merger {
+    rt_symbol *symbols;     /* [n_items + 1] */
+    rt_queue queue;         /* item i: the pair of symbol i and the one behind it; its value is the
+                             * token that the two make */
+    uint32_t first_id[256]; /* token of a one-byte symbol */
+    rt_joined_pair *pairs;  /* RT_TOKENIZER_SCORES: pairs that were looked up lately,
+                             * [RT_JOINED_PAIRS] by lb_hash_pair */
 } rt_merger;
 
 /* Where ids go: beyond `cap` they are only counted. */

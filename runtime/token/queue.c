@@ -6,10 +6,9 @@
 bool rt_queue_new(rt_queue *q, uint32_t n_ranks, uint32_t n_items, lb_arena *arena, lb_err *err) {
     *q = (rt_queue){.n_ranks = n_ranks};
     q->head = lb_alloc_n(arena, n_ranks, sizeof *q->head, err);
-    q->rank = lb_alloc_n(arena, n_items, sizeof *q->rank, err);
-    q->next = lb_alloc_n(arena, n_items, sizeof *q->next, err);
-    q->prev = lb_alloc_n(arena, n_items, sizeof *q->prev, err);
-    if (q->head == NULL || q->rank == NULL || q->next == NULL || q->prev == NULL) {
+    q->mixed = lb_alloc_n(arena, n_ranks / 64 + 1, sizeof *q->mixed, err);
+    q->items = lb_alloc_n(arena, n_items, sizeof *q->items, err);
+    if (q->head == NULL || q->mixed == NULL || q->items == NULL) {
         return false;
     }
     memset(q->head, 0xFF, n_ranks * sizeof *q->head);
@@ -27,8 +26,9 @@ bool rt_queue_new(rt_queue *q, uint32_t n_ranks, uint32_t n_items, lb_arena *are
 }
 
 void rt_queue_begin(rt_queue *q, uint32_t n_items) {
-    memset(q->rank, 0xFF, n_items * sizeof *q->rank);
+    memset(q->items, 0xFF, n_items * sizeof *q->items);
     q->sorted = 0;
+    q->lowest = RT_QUEUE_NONE;
 }
 
 static void set_bit(rt_queue *q, uint32_t rank) {
@@ -67,43 +67,51 @@ static uint32_t lowest_rank(const rt_queue *q) {
 
 /* Puts `i` at the end of the list that begins with `first`. */
 static void append(rt_queue *q, uint32_t first, uint32_t i) {
-    uint32_t last = q->prev[first];
-    q->next[last] = i;
-    q->prev[i] = last;
-    q->next[i] = RT_QUEUE_NONE;
-    q->prev[first] = i;
+    rt_queued *items = q->items;
+    uint32_t last = items[first].prev;
+    items[last].next = i;
+    items[i].prev = last;
+    items[i].next = RT_QUEUE_NONE;
+    items[first].prev = i;
+    if (i < last) {
+        uint32_t rank = items[first].rank;
+        q->mixed[rank / 64] |= UINT64_C(1) << (rank & 63);
+    }
 }
 
 /* Puts `i` in its place in a list in order: among the first few. */
 static void insert(rt_queue *q, uint32_t rank, uint32_t first, uint32_t i) {
+    rt_queued *items = q->items;
     uint32_t before = RT_QUEUE_NONE;
     uint32_t after = first;
     while (after != RT_QUEUE_NONE && after < i) {
         before = after;
-        after = q->next[after];
+        after = items[after].next;
     }
     if (after == RT_QUEUE_NONE) {
         append(q, first, i);
         return;
     }
-    q->next[i] = after;
-    q->prev[i] = q->prev[after];
-    q->prev[after] = i;
+    items[i].next = after;
+    items[i].prev = items[after].prev;
+    items[after].prev = i;
     if (before == RT_QUEUE_NONE) {
         q->head[rank] = i;
     } else {
-        q->next[before] = i;
+        items[before].next = i;
     }
 }
 
-void rt_queue_push(rt_queue *q, uint32_t i, uint32_t rank) {
+void rt_queue_push(rt_queue *q, uint32_t i, uint32_t rank, uint32_t value) {
     uint32_t first = q->head[rank];
-    q->rank[i] = rank;
+    q->items[i].rank = rank;
+    q->items[i].value = value;
     if (first == RT_QUEUE_NONE) {
         set_bit(q, rank);
         q->head[rank] = i;
-        q->next[i] = RT_QUEUE_NONE;
-        q->prev[i] = i;
+        q->items[i].next = RT_QUEUE_NONE;
+        q->items[i].prev = i;
+        q->lowest = rank < q->lowest ? rank : q->lowest;
     } else if (rank < q->sorted) {
         insert(q, rank, first, i);
     } else {
@@ -111,26 +119,34 @@ void rt_queue_push(rt_queue *q, uint32_t i, uint32_t rank) {
     }
 }
 
-void rt_queue_remove(rt_queue *q, uint32_t i) {
-    uint32_t rank = q->rank[i];
-    if (rank == RT_QUEUE_NONE) {
-        return;
-    }
-    q->rank[i] = RT_QUEUE_NONE;
-    uint32_t first = q->head[rank];
-    uint32_t before = q->prev[i];
-    uint32_t after = q->next[i];
-    if (i != first) {
-        q->next[before] = after;
-        q->prev[after == RT_QUEUE_NONE ? first : after] = before;
-        return;
-    }
+/* Takes the first item of a list off it. */
+static void remove_first(rt_queue *q, uint32_t rank, uint32_t i) {
+    uint32_t after = q->items[i].next;
+    q->items[i].rank = RT_QUEUE_NONE;
     q->head[rank] = after;
     if (after == RT_QUEUE_NONE) {
         clear_bit(q, rank);
     } else {
-        q->prev[after] = before; /* the last one */
+        q->items[after].prev = q->items[i].prev; /* the last one */
     }
+}
+
+void rt_queue_remove(rt_queue *q, uint32_t i) {
+    rt_queued *items = q->items;
+    uint32_t rank = items[i].rank;
+    if (rank == RT_QUEUE_NONE) {
+        return;
+    }
+    uint32_t first = q->head[rank];
+    if (i == first) {
+        remove_first(q, rank, i);
+        return;
+    }
+    uint32_t before = items[i].prev;
+    uint32_t after = items[i].next;
+    items[i].rank = RT_QUEUE_NONE;
+    items[before].next = after;
+    items[after == RT_QUEUE_NONE ? first : after].prev = before;
 }
 
 /* Merges two ascending lists, linked by `next` only. */
@@ -140,35 +156,27 @@ static uint32_t merge_lists(rt_queue *q, uint32_t a, uint32_t b) {
     while (a != RT_QUEUE_NONE && b != RT_QUEUE_NONE) {
         uint32_t *low = a < b ? &a : &b;
         *end = *low;
-        end = &q->next[*low];
-        *low = q->next[*low];
+        end = &q->items[*low].next;
+        *low = *end;
     }
     *end = a != RT_QUEUE_NONE ? a : b;
     return first;
 }
 
-static bool is_sorted(const rt_queue *q, uint32_t i) {
-    uint32_t next = q->next[i];
-    while (next != RT_QUEUE_NONE && i < next) {
-        i = next;
-        next = q->next[i];
-    }
-    return next == RT_QUEUE_NONE;
-}
-
 /* Sorts the list of `rank` by item: ascending runs are taken off and merged, lists of like size
  * first. */
 static void sort_list(rt_queue *q, uint32_t rank) {
+    rt_queued *items = q->items;
     uint32_t part[32];
     size_t n_parts = 0;
     uint32_t n_runs = 0;
     for (uint32_t i = q->head[rank]; i != RT_QUEUE_NONE;) {
         uint32_t run = i;
-        while (q->next[i] != RT_QUEUE_NONE && i < q->next[i]) {
-            i = q->next[i];
+        while (items[i].next != RT_QUEUE_NONE && i < items[i].next) {
+            i = items[i].next;
         }
-        uint32_t rest = q->next[i];
-        q->next[i] = RT_QUEUE_NONE;
+        uint32_t rest = items[i].next;
+        items[i].next = RT_QUEUE_NONE;
         i = rest;
         for (uint32_t size = ++n_runs; (size & 1) == 0; size >>= 1) {
             run = merge_lists(q, part[--n_parts], run);
@@ -181,26 +189,31 @@ static void sort_list(rt_queue *q, uint32_t rank) {
     }
     q->head[rank] = all;
     uint32_t last = all;
-    for (uint32_t i = q->next[all]; i != RT_QUEUE_NONE; i = q->next[i]) {
-        q->prev[i] = last;
+    for (uint32_t i = items[all].next; i != RT_QUEUE_NONE; i = items[i].next) {
+        items[i].prev = last;
         last = i;
     }
-    q->prev[all] = last;
+    items[all].prev = last;
 }
 
 uint32_t rt_queue_pop(rt_queue *q, uint32_t *rank) {
-    uint32_t r = lowest_rank(q);
-    if (r == RT_QUEUE_NONE) {
-        return RT_QUEUE_NONE;
+    uint32_t r = q->lowest;
+    if (r == RT_QUEUE_NONE || q->head[r] == RT_QUEUE_NONE) {
+        r = q->lowest = lowest_rank(q);
+        if (r == RT_QUEUE_NONE) {
+            return RT_QUEUE_NONE;
+        }
     }
     if (r >= q->sorted) {
-        if (!is_sorted(q, q->head[r])) {
+        uint64_t bit = UINT64_C(1) << (r & 63);
+        if ((q->mixed[r / 64] & bit) != 0) {
+            q->mixed[r / 64] &= ~bit;
             sort_list(q, r);
         }
         q->sorted = r + 1;
     }
     uint32_t i = q->head[r];
-    rt_queue_remove(q, i);
+    remove_first(q, r, i);
     *rank = r;
     return i;
 }

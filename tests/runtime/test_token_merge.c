@@ -185,7 +185,7 @@ static void queue_orders_by_rank_then_place(void **state) {
         uint32_t ranks = round % 2 == 0 ? 3 : RANKS;
         for (uint32_t k = 0; k < N; k++) {
             uint32_t i = (k * 1009 + (uint32_t)round) % N; /* 1009 and 5000 are coprime */
-            rt_queue_push(&q, i, random_below(&seed, ranks) * (RANKS / ranks));
+            rt_queue_push(&q, i, random_below(&seed, ranks) * (RANKS / ranks), i);
         }
         for (uint32_t i = 0; i < N; i += 7) {
             rt_queue_remove(&q, i);
