@@ -20,6 +20,7 @@ static const char *attributes_of(rt_val v) {
     case RT_LIST: break;
     case RT_BOOL:
     case RT_INT:
+    case RT_BIG:
         return " as_integer_ratio bit_count bit_length conjugate denominator from_bytes imag"
                " numerator real to_bytes ";
     case RT_FLOAT:

@@ -19,6 +19,9 @@ static rt_val bad_operands(rt_chat_ctx *c, const char *op, rt_val a, rt_val b) {
     if (a.kind == RT_UNDEFINED || b.kind == RT_UNDEFINED) {
         return rt_fail_undefined(c, a.kind == RT_UNDEFINED ? a : b);
     }
+    if ((a.kind == RT_BIG && rt_is_numeric(b)) || (b.kind == RT_BIG && rt_is_numeric(a))) {
+        return rt_fail(c, LB_OVERFLOW, "an integer does not fit 64 bits");
+    }
     return rt_fail(c, LB_BAD_TYPE, "'%s' and '%s' cannot be combined with %s", rt_type_name(a),
                    rt_type_name(b), op);
 }
@@ -192,6 +195,8 @@ static bool convert(rt_chat_ctx *c, rt_sb *sb, char kind, rt_val v) {
         rt_sb_str(c, sb, v);
     } else if (kind == 'r') {
         rt_sb_repr(c, sb, v, 0);
+    } else if ((kind == 'd' || kind == 'i') && v.kind == RT_BIG) {
+        rt_sb_str(c, sb, v);
     } else if ((kind == 'd' || kind == 'i') && rt_has_int(v)) {
         rt_val i = rt_int(rt_int_of(v));
         i.user = v.user;
@@ -262,7 +267,7 @@ rt_val rt_neg(rt_chat_ctx *c, rt_val a) {
 }
 
 rt_val rt_pos(rt_chat_ctx *c, rt_val a) {
-    if (a.kind == RT_FLOAT) {
+    if (a.kind == RT_FLOAT || a.kind == RT_BIG) {
         return a;
     }
     return rt_has_int(a) ? integer(c, false, rt_int_of(a), a, a) : bad_operands(c, "a sign", a, a);

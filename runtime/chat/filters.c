@@ -7,8 +7,10 @@
 #include <string.h>
 
 #include "base/unicode.h"
+#include "chat/big.h"
 #include "chat/case.h"
 #include "chat/escape.h"
+#include "chat/json_read.h"
 #include "chat/ops.h"
 #include "chat/print.h"
 #include "chat/text.h"
@@ -145,6 +147,12 @@ rt_val rt_f_abs(rt_chat_ctx *c, rt_val v) {
         v.u.f = fabs(v.u.f);
         return v;
     }
+    if (v.kind == RT_BIG && v.u.s[0] == '-') {
+        return rt_big(c, v.u.s + 1, v.n_bytes - 1, v.user);
+    }
+    if (v.kind == RT_BIG) {
+        return v;
+    }
     return rt_has_int(v) && rt_int_of(v) >= 0 ? rt_pos(c, v) : rt_neg(c, v);
 }
 
@@ -201,12 +209,33 @@ static bool parse_int(rt_chat_ctx *c, rt_val v, int64_t base, int64_t *out) {
     return end != p && *end == '\0' && errno == 0;
 }
 
+/* A decimal integer beyond 64 bits that a text is, or undefined. */
+static rt_val big_of_text(rt_chat_ctx *c, rt_val v) {
+    rt_val t = rt_strip(c, v, rt_none(), RT_STRIP_LEFT | RT_STRIP_RIGHT);
+    bool user = v.user || v.mark != NULL;
+    return rt_is_big(t.u.s, t.n_bytes) ? rt_big(c, t.u.s, t.n_bytes, user) : rt_undefined();
+}
+
+/* The integer part of a real: a big integer where 64 bits do not hold it. Not for NaN. */
+static rt_val int_of_real(rt_chat_ctx *c, double f, bool user) {
+    if (fabs(f) >= 0x1p63) {
+        return rt_big_of_real(c, f, user);
+    }
+    rt_val out = rt_int((int64_t)f);
+    out.user = user;
+    return out;
+}
+
 rt_val rt_f_int_with(rt_chat_ctx *c, rt_val v, rt_val otherwise, rt_val base) {
     int64_t i = 0;
     double f = 0.0;
     bool text = v.kind == RT_STR;
     if (v.kind == RT_UNDEFINED) {
         return rt_fail_undefined(c, v);
+    }
+    rt_val big = text && rt_has_int(base) && rt_int_of(base) == 10 ? big_of_text(c, v) : v;
+    if (big.kind == RT_BIG || c->failed) {
+        return big;
     }
     if (rt_has_int(v) || (text && parse_int(c, v, rt_has_int(base) ? rt_int_of(base) : 10, &i))) {
         rt_val out = rt_int(text ? i : rt_int_of(v));
@@ -215,11 +244,10 @@ rt_val rt_f_int_with(rt_chat_ctx *c, rt_val v, rt_val otherwise, rt_val base) {
     }
     if (v.kind == RT_FLOAT || (text && parse_float(c, v, &f))) {
         f = text ? f : v.u.f;
-        if (isfinite(f) && fabs(f) < 0x1p63) {
-            rt_val out = rt_int((int64_t)f);
-            out.user = v.user || v.mark != NULL;
-            return out;
+        if (isinf(f) && !text) {
+            return rt_fail(c, LB_OVERFLOW, "infinity is no integer");
         }
+        return isfinite(f) ? int_of_real(c, f, v.user || v.mark != NULL) : otherwise;
     }
     return otherwise;
 }
@@ -235,6 +263,10 @@ rt_val rt_f_float_with(rt_chat_ctx *c, rt_val v, rt_val otherwise) {
     }
     if (v.kind == RT_FLOAT) {
         return v;
+    }
+    if (v.kind == RT_BIG) {
+        f = rt_big_real(v);
+        return isfinite(f) ? rt_float(f) : rt_fail(c, LB_OVERFLOW, "an integer beyond all reals");
     }
     if (!rt_has_int(v) && !(v.kind == RT_STR && parse_float(c, v, &f))) {
         return otherwise;

@@ -7,7 +7,9 @@
 #include <string.h>
 
 #include "base/unicode.h"
+#include "chat/big.h"
 #include "chat/filters.h"
+#include "chat/json_read.h"
 #include "chat/ops.h"
 #include "chat/print.h"
 #include "chat/text.h"
@@ -24,12 +26,17 @@ static rt_val copied_text(rt_chat_ctx *c, const char *s, size_t n, bool user) {
 
 static rt_val from_json(rt_chat_ctx *c, const json_t *json, bool user, unsigned depth) {
     rt_val v = rt_none();
+    const char *digits = NULL;
+    size_t n_digits = 0;
     if (depth > RT_JSON_DEPTH_MAX) {
         return rt_fail(c, LB_LIMIT, "JSON nested more than %d deep", RT_JSON_DEPTH_MAX);
     }
     switch (json_typeof(json)) {
-    case JSON_STRING: return copied_text(c, json_string_value(json), json_string_length(json),
-                                         user);
+    case JSON_STRING:
+        if (rt_json_big(json, &digits, &n_digits)) {
+            return rt_big(c, digits, n_digits, user);
+        }
+        return copied_text(c, json_string_value(json), json_string_length(json), user);
     case JSON_INTEGER: v = rt_int(json_integer_value(json)); break;
     case JSON_REAL: v = rt_float(json_real_value(json)); break;
     case JSON_TRUE: v = rt_bool(true); break;
@@ -65,11 +72,9 @@ rt_val rt_from_json(rt_chat_ctx *c, const json_t *json, bool user) {
 }
 
 bool rt_parse_json(rt_chat_ctx *c, const char *s, size_t n, bool user, rt_val *out, lb_err *why) {
-    json_error_t error;
-    json_t *json = json_loadb(s, n, JSON_DECODE_ANY | JSON_ALLOW_NUL, &error);
-    if (json == NULL) {
-        return lb_err_set(why, LB_SYNTAX, "JSON, line %d, column %d: %s", error.line, error.column,
-                          error.text);
+    json_t *json = NULL;
+    if (!rt_json_read(s, n, c->arena, &json, why)) {
+        return false;
     }
     *out = rt_from_json(c, json, user);
     json_decref(json);
@@ -182,7 +187,7 @@ static void write_key(rt_chat_ctx *c, rt_sb *sb, rt_val key, const style *st) {
         write_text(c, sb, key, key.user || key.mark != NULL, st->ascii);
         return;
     }
-    if (!rt_has_int(key) && key.kind != RT_FLOAT && key.kind != RT_NONE) {
+    if (!rt_is_numeric(key) && key.kind != RT_NONE) {
         rt_fail(c, LB_BAD_TYPE, "JSON keys cannot be '%s'", rt_type_name(key));
         return;
     }
@@ -220,6 +225,10 @@ static void write_dict(rt_chat_ctx *c, rt_sb *sb, rt_val v, const style *st, uns
 static void write_number(rt_chat_ctx *c, rt_sb *sb, rt_val v) {
     char text[RT_FLOAT_BYTES];
     size_t n = 0;
+    if (v.kind == RT_BIG) {
+        rt_sb_add(c, sb, v.u.s, v.n_bytes, v.user);
+        return;
+    }
     if (v.kind == RT_INT) {
         n = (size_t)snprintf(text, sizeof text, "%" PRId64, v.u.i);
     } else if (isfinite(v.u.f)) {
@@ -242,7 +251,7 @@ static void write_value(rt_chat_ctx *c, rt_sb *sb, rt_val v, const style *st, un
     bool list = rt_is_flavor(v, RT_PLAIN) || rt_is_flavor(v, RT_TUPLE);
     if (v.kind == RT_STR) {
         write_text(c, sb, v, v.user || v.mark != NULL, st->ascii);
-    } else if (v.kind == RT_INT || v.kind == RT_FLOAT) {
+    } else if (v.kind == RT_INT || v.kind == RT_FLOAT || v.kind == RT_BIG) {
         write_number(c, sb, v);
     } else if (v.kind == RT_BOOL) {
         rt_sb_add(c, sb, v.u.b ? "true" : "false", v.u.b ? 4 : 5, v.user);

@@ -5,6 +5,7 @@
 
 #include "base/num.h"
 #include "base/unicode.h"
+#include "chat/json_read.h"
 
 void rt_chat_init(rt_chat *chat, lb_arena *arena) {
     *chat = (rt_chat){.arena = arena};
@@ -76,7 +77,9 @@ static bool text_key(rt_chat *chat, const json_t *object, const char *key, size_
     if (v == NULL || json_is_null(v)) {
         return true;
     }
-    if (!json_is_string(v)) {
+    const char *digits = NULL;
+    size_t n_digits = 0;
+    if (!json_is_string(v) || rt_json_big(v, &digits, &n_digits)) {
         return lb_err_set(err, LB_BAD_TYPE, "messages[%zu].%s: must be a string", i, key);
     }
     return copy_text(chat, json_string_value(v), json_string_length(v), out, err);

@@ -8,6 +8,7 @@
 
 #include "base/num.h"
 #include "base/unicode.h"
+#include "chat/big.h"
 #include "chat/loop.h"
 #include "chat/print.h"
 
@@ -254,19 +255,19 @@ bool rt_true(rt_chat_ctx *c, rt_val v) {
     case RT_LIST: return v.u.list->flavor == RT_GENERATOR || v.u.list->n > 0;
     case RT_DICT: return v.u.dict->n > 0;
     case RT_RANGE: return v.u.range->n > 0;
+    case RT_BIG:
     case RT_NAMESPACE:
     case RT_METHOD: return true;
     default: return false;
     }
 }
 
-static bool is_number(rt_val v) {
-    return rt_has_int(v) || v.kind == RT_FLOAT;
-}
-
 /* -1, 0, 1, or 2 if one of them is NaN. Exact: a long double holds every int64 (64-bit mantissa or
  * more on the targets that lagen has). */
 static int compare_numbers(rt_val a, rt_val b) {
+    if (a.kind == RT_BIG || b.kind == RT_BIG) {
+        return rt_big_compare(a, b);
+    }
     if (rt_has_int(a) && rt_has_int(b)) {
         int64_t x = rt_int_of(a);
         int64_t y = rt_int_of(b);
@@ -331,7 +332,7 @@ static bool equal(rt_chat_ctx *c, rt_val a, rt_val b, unsigned depth) {
     if (!rt_work(c, 1)) {
         return false;
     }
-    if (is_number(a) && is_number(b)) {
+    if (rt_is_numeric(a) && rt_is_numeric(b)) {
         return compare_numbers(a, b) == 0;
     }
     if (a.kind != b.kind) {
@@ -355,7 +356,7 @@ bool rt_eq(rt_chat_ctx *c, rt_val a, rt_val b) {
 
 /* -1, 0, 1, or 2 for NaN; fails for what has no order. */
 static int order(rt_chat_ctx *c, rt_val a, rt_val b, unsigned depth) {
-    if (is_number(a) && is_number(b)) {
+    if (rt_is_numeric(a) && rt_is_numeric(b)) {
         return compare_numbers(a, b);
     }
     if (a.kind == RT_STR && b.kind == RT_STR) {

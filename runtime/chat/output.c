@@ -5,6 +5,9 @@
 
 #include "chat/output_int.h"
 
+/* Where texts are handed on, and where white space counts as text. */
+enum { TEXT_BYTES = 4096, BLANKS_BYTES = 16384 };
+
 void rt_bytes_add(rt_output *o, rt_bytes *b, const char *s, size_t n) {
     if (n > b->cap - b->n && !o->failed) {
         size_t cap = b->cap == 0 ? 256 : b->cap;
@@ -39,7 +42,10 @@ void rt_out_text(rt_output *o, rt_event_kind kind, char ch) {
         o->blanks.n = 0;
         o->kind = kind;
     }
-    if (rt_is_blank(ch)) {
+    if (o->text.n >= TEXT_BYTES && ((unsigned char)ch & 0xC0) != 0x80) {
+        rt_out_flush(o); /* between characters */
+    }
+    if (rt_is_blank(ch) && (o->skip_blanks || o->blanks.n < BLANKS_BYTES)) {
         if (!o->skip_blanks) {
             rt_bytes_add(o, &o->blanks, &ch, 1);
         }

@@ -2,8 +2,9 @@
  *
  * A state machine over bytes, driven by the format that the model's recipe names. It is tolerant:
  * what turns out to be no call is content. Text is handed on as soon as it cannot belong to a
- * marker; white space around reasoning, and at the end of content, is dropped. Feeding the same
- * bytes in other pieces gives the same events, save where texts of one kind are cut. */
+ * marker; white space around reasoning, and at the end of content, is dropped (but for runs of more
+ * than 16 KiB). Feeding the same bytes in other pieces gives the same events, save where texts of
+ * one kind are cut. */
 #ifndef RT_CHAT_OUTPUT_H
 #define RT_CHAT_OUTPUT_H
 
@@ -12,7 +13,13 @@
 #include "base/arena.h"
 #include "chat/render.h"
 
-enum { RT_MARKER_BYTES_MAX = 48 };
+enum {
+    RT_MARKER_BYTES_MAX = 48,
+    /* A longer call, as it is spelled, is content: what is buffered has a bound. */
+    RT_CALL_BYTES_MAX = (1 << 20) - 1,
+    /* The most that a machine takes from its arena, whatever the answer. */
+    RT_OUTPUT_ARENA_BYTES = 32 << 20
+};
 
 /* How calls are spelled. */
 typedef enum rt_call_form {
@@ -54,11 +61,10 @@ typedef void (*rt_event_fn)(void *to, const rt_event *event);
 
 typedef struct rt_output rt_output;
 
-/* A machine for one answer, in `arena`, which must live as long; what it buffers (white space, the
- * call that is being read) grows there up to the arena's limit.
+/* A machine for one answer, in `arena`, which must live as long and have RT_OUTPUT_ARENA_BYTES to
+ * give; what is buffered there (white space, the call that is being read) stays below.
  *   tools   the request's tools, or NULL: without tools nothing is taken for a call. Their schemas
- *   say
- *           which arguments are strings, to be kept byte for byte
+ *           say which arguments are strings, to be kept byte for byte
  *   prompt  what was rendered: its end says whether the answer begins inside reasoning
  * Fails with LB_NO_MEMORY. */
 bool rt_output_new(const rt_output_format *format, const json_t *tools, const rt_rendered *prompt,

@@ -131,9 +131,7 @@ static void add_argument(rt_output *o) {
     rt_bytes_add(o, &o->arguments, o->arguments.n == 0 ? "{" : ", ", o->arguments.n == 0 ? 1 : 2);
     rt_json_quote(o, &o->arguments, key);
     rt_bytes_add(o, &o->arguments, ": ", 2);
-    bool text = rt_tool_wants_string(o->tools, rt_bytes_string(&o->name), key) ||
-        !rt_json_is_value(value);
-    if (text) {
+    if (rt_argument_is_text(o->tools, rt_bytes_string(&o->name), key, value)) {
         rt_json_quote(o, &o->arguments, value);
     } else {
         value = rt_trimmed(value);
@@ -310,6 +308,11 @@ static void json_open(rt_output *o, char ch) {
 void rt_call_byte(rt_output *o, char ch) {
     int which = -1;
     rt_bytes_add(o, &o->raw, &ch, 1);
+    if (o->raw.n > RT_CALL_BYTES_MAX) { /* the bytes in `hold` are in it */
+        o->n_hold = 0;
+        rt_out_no_call(o);
+        return;
+    }
     switch (o->step) {
     case RT_STEP_LIST: list_byte(o, ch); break;
     case RT_STEP_HEAD: head_byte(o, ch); break;

@@ -94,6 +94,15 @@ static void end_body(rt_output *o) {
     o->state = RT_OUT_HEADER;
 }
 
+/* What was read for a call is too long for one: it is the message's text. */
+static void no_body_call(rt_output *o) {
+    if (o->body_call) {
+        o->body_call = false;
+        rt_out_texts(o, o->body, o->json.s, o->json.n);
+        o->json.n = 0;
+    }
+}
+
 static void body_byte(rt_output *o, char ch) {
     static const char *const ends[4] = {"<|end|>", "<|return|>", "<|call|>", "<|start|>"};
     o->hold[o->n_hold++] = ch;
@@ -106,9 +115,10 @@ static void body_byte(rt_output *o, char ch) {
         if (which == -1) {
             return;
         }
-        if (o->body_call) {
+        if (o->body_call && o->json.n < RT_CALL_BYTES_MAX) {
             rt_bytes_add(o, &o->json, o->hold, 1);
         } else {
+            no_body_call(o);
             rt_out_text(o, o->body, o->hold[0]);
         }
         o->n_hold--;

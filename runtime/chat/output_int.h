@@ -120,7 +120,9 @@ bool rt_is_call_name(rt_string s);
 /* Appends `s` as a JSON string; bytes that are no UTF-8 become U+FFFD. */
 void rt_json_quote(rt_output *o, rt_bytes *to, rt_string s);
 
-/* True if the schema of function `name` says that argument `key` is a string. */
-bool rt_tool_wants_string(const json_t *tools, rt_string name, rt_string key);
+/* True if `value`, given for argument `key` of function `name`, is a text as it stands: it is no
+ * JSON, or the schema wants a string, or it allows one and nothing of the kind that `value` is as
+ * JSON. */
+bool rt_argument_is_text(const json_t *tools, rt_string name, rt_string key, rt_string value);
 
 #endif

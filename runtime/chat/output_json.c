@@ -3,10 +3,14 @@
 #include <string.h>
 
 #include "base/unicode.h"
+#include "chat/json_read.h"
 #include "chat/output_int.h"
 
 static bool parses(rt_string s, size_t flags, bool object) {
     json_error_t why;
+    if (!rt_json_is_modest(s.s, s.n)) {
+        return false;
+    }
     json_t *v = json_loadb(s.s, s.n, flags | JSON_ALLOW_NUL | JSON_DECODE_INT_AS_REAL, &why);
     bool ok = v != NULL && (!object || json_is_object(v));
     json_decref(v);
@@ -132,11 +136,116 @@ static const json_t *schema_of(const json_t *tools, rt_string name, rt_string ke
     return NULL;
 }
 
-bool rt_tool_wants_string(const json_t *tools, rt_string name, rt_string key) {
-    const json_t *type = json_object_get(schema_of(tools, name, key), "type");
-    static const rt_string string = {"string", 6};
-    if (json_is_array(type) && json_array_size(type) == 1) {
-        type = json_array_get(type, 0);
+/* What JSON values can be, as bits. */
+enum {
+    KIND_STRING = 1,
+    KIND_INTEGER = 2,
+    KIND_REAL = 4,
+    KIND_BOOLEAN = 8,
+    KIND_NULL = 16,
+    KIND_OBJECT = 32,
+    KIND_ARRAY = 64,
+    SCHEMA_DEPTH_MAX = 8 /* alternatives inside alternatives */
+};
+
+static unsigned kind_of(const json_t *v) {
+    switch (json_typeof(v)) {
+    case JSON_STRING: return KIND_STRING;
+    case JSON_INTEGER: return KIND_INTEGER;
+    case JSON_REAL: return KIND_REAL;
+    case JSON_TRUE:
+    case JSON_FALSE: return KIND_BOOLEAN;
+    case JSON_NULL: return KIND_NULL;
+    case JSON_OBJECT: return KIND_OBJECT;
+    default: return KIND_ARRAY;
     }
-    return equals(type, string);
+}
+
+static unsigned kind_by_name(const json_t *name) {
+    static const struct { rt_string name; unsigned kinds; } rows[] = {
+        {{"string", 6}, KIND_STRING},   {{"integer", 7}, KIND_INTEGER},
+        {{"null", 4}, KIND_NULL},       {{"number", 6}, KIND_INTEGER | KIND_REAL},
+        {{"object", 6}, KIND_OBJECT},   {{"boolean", 7}, KIND_BOOLEAN},
+        {{"array", 5}, KIND_ARRAY},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        if (equals(name, rows[i].name)) {
+            return rows[i].kinds;
+        }
+    }
+    return 0;
+}
+
+static unsigned kinds_of_schema(const json_t *schema, unsigned depth);
+
+/* The kinds of all items together, or 0 if one is not known. */
+static unsigned union_of(const json_t *items, unsigned (*kinds)(const json_t *, unsigned),
+                         unsigned depth) {
+    unsigned all = 0;
+    for (size_t i = 0; i < json_array_size(items); i++) {
+        unsigned one = kinds(json_array_get(items, i), depth);
+        if (one == 0) {
+            return 0;
+        }
+        all |= one;
+    }
+    return all;
+}
+
+static unsigned kinds_by_name(const json_t *name, unsigned depth) {
+    (void)depth;
+    return kind_by_name(name);
+}
+
+static unsigned kinds_of_value(const json_t *v, unsigned depth) {
+    (void)depth;
+    return kind_of(v);
+}
+
+/* What a schema allows, as far as it says so at its head; 0: anything. */
+static unsigned kinds_of_schema(const json_t *schema, unsigned depth) {
+    const json_t *type = json_object_get(schema, "type");
+    if (depth == SCHEMA_DEPTH_MAX) {
+        return 0;
+    }
+    if (json_is_string(type)) {
+        return kind_by_name(type);
+    }
+    if (type != NULL) {
+        return union_of(type, kinds_by_name, 0);
+    }
+    static const char *const alternatives[] = {"anyOf", "oneOf"};
+    for (size_t i = 0; i < 2; i++) {
+        const json_t *items = json_object_get(schema, alternatives[i]);
+        if (items != NULL) {
+            return union_of(items, kinds_of_schema, depth + 1);
+        }
+    }
+    const json_t *constant = json_object_get(schema, "const");
+    return constant != NULL ? kind_of(constant)
+                            : union_of(json_object_get(schema, "enum"), kinds_of_value, 0);
+}
+
+/* The kind of a JSON text, or 0 if it is none. */
+static unsigned kind_of_text(rt_string s) {
+    json_error_t why;
+    json_t *v = rt_json_is_modest(s.s, s.n)
+                    ? json_loadb(s.s, s.n, JSON_DECODE_ANY | JSON_ALLOW_NUL, &why)
+                    : NULL;
+    unsigned kind = v == NULL ? 0 : kind_of(v);
+    json_decref(v);
+    if (v == NULL && rt_json_is_value(s)) { /* an integer of more than 64 bits */
+        return KIND_INTEGER;
+    }
+    return kind;
+}
+
+bool rt_argument_is_text(const json_t *tools, rt_string name, rt_string key, rt_string value) {
+    unsigned kind = kind_of_text(value);
+    unsigned wanted = kinds_of_schema(schema_of(tools, name, key), 0);
+    if (kind == 0 || wanted == KIND_STRING) {
+        return true;
+    }
+    bool allowed = (wanted & kind) != 0 && kind != KIND_STRING;
+    return (wanted & KIND_STRING) != 0 && !allowed;
 }

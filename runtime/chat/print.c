@@ -10,10 +10,9 @@
 #include "base/unicode.h"
 
 const char *rt_type_name(rt_val v) {
-    static const char *const names[] = {"undefined", "missing", "NoneType", "bool",      "int",
-                                        "float",
-                                        "str",       "list",    "dict",     "Namespace", "range",
-                                            "method"};
+    static const char *const names[] = {"undefined", "missing", "NoneType",  "bool",  "int",
+                                        "int",       "float",   "str",       "list",  "dict",
+                                        "Namespace", "range",   "method"};
     if (rt_is_flavor(v, RT_TUPLE)) {
         return "tuple";
     }
@@ -188,6 +187,7 @@ void rt_sb_repr(rt_chat_ctx *c, rt_sb *sb, rt_val v, unsigned depth) {
         snprintf(text, sizeof text, "%" PRId64, v.u.i);
         add(c, sb, text, v.user);
         break;
+    case RT_BIG: rt_sb_add(c, sb, v.u.s, v.n_bytes, v.user); break;
     case RT_FLOAT: rt_sb_add(c, sb, text, rt_float_text(v.u.f, text), v.user); break;
     case RT_STR: repr_text(c, sb, v); break;
     case RT_LIST: repr_list(c, sb, v, depth); break;

@@ -35,7 +35,7 @@ bool rt_is_false(rt_chat_ctx *c, rt_val v) {
 
 bool rt_is_integer(rt_chat_ctx *c, rt_val v) {
     (void)c;
-    return v.kind == RT_INT;
+    return v.kind == RT_INT || v.kind == RT_BIG;
 }
 
 bool rt_is_float(rt_chat_ctx *c, rt_val v) {
@@ -45,7 +45,7 @@ bool rt_is_float(rt_chat_ctx *c, rt_val v) {
 
 bool rt_is_number(rt_chat_ctx *c, rt_val v) {
     (void)c;
-    return rt_has_int(v) || v.kind == RT_FLOAT;
+    return rt_is_numeric(v);
 }
 
 bool rt_is_string(rt_chat_ctx *c, rt_val v) {

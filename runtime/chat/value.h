@@ -17,6 +17,7 @@ typedef enum rt_kind {
     RT_NONE,
     RT_BOOL,
     RT_INT,
+    RT_BIG,       /* an integer beyond 64 bits; u.s, n_bytes: its digits (big.h) */
     RT_FLOAT,
     RT_STR,
     RT_LIST,      /* every sequence and iterator; see rt_flavor */
@@ -122,6 +123,11 @@ static inline bool rt_is_missing(rt_val v) {
 /* bool and int, as in Python. */
 static inline bool rt_has_int(rt_val v) {
     return v.kind == RT_INT || v.kind == RT_BOOL;
+}
+
+/* Any number at all. */
+static inline bool rt_is_numeric(rt_val v) {
+    return rt_has_int(v) || v.kind == RT_FLOAT || v.kind == RT_BIG;
 }
 
 static inline int64_t rt_int_of(rt_val v) {

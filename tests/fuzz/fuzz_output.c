@@ -1,11 +1,12 @@
 /* fuzz_output.c -- libFuzzer target: any bytes as a model's answer, in every format. Whatever the
  * bytes, feeding them at once and one by one gives the same events, in linear memory. Built and run
- * by run.sh. The first byte picks the format, whether there are tools, and the prompt's end. */
+ * by run.sh. The same bytes also go through the reader of JSON. The first byte picks the format, whether there are tools, and the prompt's end. */
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "chat/json_read.h"
 #include "chat/output.h"
 #include "runtime/output_formats.h"
 
@@ -70,6 +71,22 @@ static void run(const rt_output_format *format, const json_t *tools, const char 
     lb_arena_reset(&arena);
 }
 
+/* What jansson reads, rt_json_read reads alike; it refuses only what is deep or large, and reads
+ * besides what has long integers. */
+static void read_json(const char *s, size_t n) {
+    lb_arena arena;
+    lb_err err = {0};
+    json_t *ours = NULL;
+    lb_arena_init(&arena, "json", 1 << 20);
+    json_t *theirs = json_loadb(s, n, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
+    bool ok = rt_json_read(s, n, &arena, &ours, &err);
+    must(theirs == NULL || (ok ? json_equal(theirs, ours) == 1 : err.code == LB_LIMIT));
+    must(ok || err.code == LB_LIMIT || err.code == LB_SYNTAX);
+    json_decref(theirs);
+    json_decref(ours);
+    lb_arena_reset(&arena);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes) {
     static const char *const tails[] = {"", "<think>", "</think>", "<|start|>assistant"};
     static event_log whole, single;
@@ -86,6 +103,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes) {
     char *text = malloc(n_bytes);
     must(text != NULL);
     memcpy(text, data + 1, n_bytes - 1);
+    read_json(text, n_bytes - 1);
     run(format, tools, tail, text, n_bytes - 1, n_bytes, &whole);
     run(format, tools, tail, text, n_bytes - 1, 1, &single);
     must(whole.n == single.n && memcmp(whole.text, single.text, whole.n) == 0);

@@ -17,7 +17,7 @@ inspect="gen/inspect.c gen/inspect_claim.c gen/inspect_clean.c gen/inspect_json.
 inspect="$inspect gen/inspect_text.c gen/inspect_tokenizer.c"
 
 jinja="gen/jinja/*.c runtime/base/unicode.c"
-output="runtime/chat/output*.c runtime/base/unicode.c"
+output="runtime/chat/output*.c runtime/chat/json_read.c runtime/base/unicode.c"
 
 # fuzz NUMBER NAME MAX_LEN CORPUS SOURCES: builds and runs one target; 1 on failure.
 fuzz() {

@@ -9,6 +9,7 @@ WEATHER = {"type": "function", "function": {
     "parameters": {"type": "object", "properties": {
         "place": {"type": "string", "description": "City, 'state'"},
         "days": {"type": "integer", "default": 3, "minimum": 0, "maximum": 1.5e300},
+        "id": {"type": "integer", "minimum": -9223372036854775809, "maximum": 18446744073709551615},
         "unit": {"type": "string", "enum": ["celsius", "fahrenheit"], "default": "celsius"},
         "exact": {"type": "boolean", "nullable": True},
         "points": {"type": "array", "items": {"type": "number"}, "description": "numbers"},
@@ -91,7 +92,7 @@ def tools():
     yield "string arguments", [user("W?"), assistant("", tool_calls=[call(arguments='{"place": "Bonn"}')]), result()]
     yield "no arguments", [user("W?"), assistant("", tool_calls=[call("now", {})]), result("")]
     yield "odd arguments", [user("W?"), assistant("", tool_calls=[call(arguments={
-        "t": True, "n": None, "f": 1.0, "e": 1e22, "s": 1e-7, "i": -5, "l": [1, [2, {"x": []}]], "o": {"a": {"b": "c"}},
+        "t": True, "n": None, "f": 1.0, "e": 1e22, "s": 1e-7, "i": -5, "big": 123456789012345678901234567890, "low": -9223372036854775808, "l": [1, [2, {"x": []}]], "o": {"a": {"b": "c"}},
         "z": 0.1, "q": "\"quoted\" \\ \n\t\b\f\r\x00\x1f"})]), result("[1, 2]")]
     yield "result is parts", [user("W?"), assistant("", tool_calls=[call()]),
                               result([{"type": "text", "text": "warm"}, {"type": "text", "text": "dry"}])]

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "chat/json_read.h"
 #include "chat/probe.h"
 #include "chat/render.h"
 
@@ -87,9 +88,13 @@ int main(void) {
     char *line = NULL;
     size_t cap = 0;
     for (ssize_t n; (n = getline(&line, &cap, stdin)) > 0;) {
-        json_error_t why;
-        json_t *in = json_loadb(line, (size_t)n, JSON_ALLOW_NUL, &why);
-        json_t *out = in == NULL ? json_pack("{s:s}", "error", why.text) : run(in);
+        lb_arena arena;
+        lb_err err = {0};
+        json_t *in = NULL;
+        lb_arena_init(&arena, "line", UINT64_C(1) << 28);
+        bool ok = rt_json_read(line, (size_t)n, &arena, &in, &err);
+        json_t *out = ok ? run(in) : json_pack("{s:s,s:i}", "error", err.text, "code", (int)err.code);
+        lb_arena_reset(&arena);
         char *text = json_dumps(out, JSON_COMPACT);
         puts(text);
         free(text);

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "chat/output.h"
+#include "named.h"
 #include "runtime/output_formats.h"
 
 /* Events as text: "R{...}" reasoning, "C{...}" content, "F{name|arguments}" a call, "X{...}" a cut
@@ -43,7 +44,9 @@ static void log_event(void *to, const rt_event *e) {
 static const char tools_text[] =
     "[{'type':'function','function':{'name':'f','parameters':{'type':'object','properties':{"
     "'s':{'type':'string'},'n':{'type':'integer'},'o':{'type':'object'},'t':{'type':"
-    "['string']}}}}}]";
+    "['string']},'m':{'type':['string','null']},'p':{'anyOf':[{'type':'string'},{'type':'null'}]},"
+    "'e':{'enum':['1','2']},'k':{'const':7},'w':{'oneOf':[{'type':'string'},{}]},"
+    "'b':{'type':['boolean','string','number']}}}}}]";
 
 static json_t *test_tools(void) {
     char text[sizeof tools_text];
@@ -371,6 +374,73 @@ static void long_answers(void **state) {
     }
 }
 
+static void count_kinds(void *to, const rt_event *e) {
+    ((size_t *)to)[e->kind] += e->text.n;
+}
+
+/* Feeds `head`, n times `part`, `tail`; adds the bytes of events to `kinds`. */
+static void feed_long(const rt_output_format *format, const char *head, const char *part,
+                        size_t n, const char *tail, size_t arena_bytes, size_t kinds[4]) {
+    lb_arena arena;
+    lb_err err = {0};
+    rt_output *o = NULL;
+    json_t *tools = test_tools();
+    rt_rendered prompt = {.text = "</think>", .n_bytes = 8};
+    lb_arena_init(&arena, "output", arena_bytes);
+    assert_true(rt_output_new(format, tools, &prompt, count_kinds, kinds, &arena, &o, &err));
+    bool ok = rt_output_feed(o, head, strlen(head), &err);
+    size_t len = strlen(part);
+    size_t per_feed = 4000 / len;
+    char piece[4096];
+    for (size_t i = 0; i < per_feed * len; i++) {
+        piece[i] = part[i % len];
+    }
+    for (size_t left = n; ok && left > 0;) {
+        size_t now = left < per_feed ? left : per_feed;
+        ok = rt_output_feed(o, piece, now * len, &err);
+        left -= now;
+    }
+    ok = ok && rt_output_feed(o, tail, strlen(tail), &err) && rt_output_finish(o, &err);
+    if (!ok) {
+        fail_msg("%s: %s", format->name, err.text);
+    }
+    lb_arena_reset(&arena);
+    json_decref(tools);
+}
+
+/* Whatever an answer holds, a machine stays within its arena: calls have a longest length, text is
+ * handed on, white space too. */
+static void memory_has_a_bound(void **state) {
+    (void)state;
+    static const char head[] = "<tool_call>f<arg_key>s</arg_key><arg_value>";
+    static const char tail[] = "</arg_value></tool_call>";
+    size_t fits = RT_CALL_BYTES_MAX - (sizeof head - 1) - (sizeof tail - 1);
+    size_t kinds[4] = {0};
+    /* every byte takes six in JSON: the longest call of all, and one byte more */
+    feed_long(&format_laguna, head, "\x01", fits, tail, RT_OUTPUT_ARENA_BYTES, kinds);
+    assert_int_equal(kinds[RT_EVENT_CALL], 6 * fits + strlen("{\"s\": \"\"}"));
+    assert_int_equal(kinds[RT_EVENT_CONTENT], 0);
+    memset(kinds, 0, sizeof kinds);
+    feed_long(&format_laguna, head, "\x01", fits + 1, tail, RT_OUTPUT_ARENA_BYTES, kinds);
+    assert_int_equal(kinds[RT_EVENT_CALL], 0);
+    assert_int_equal(kinds[RT_EVENT_CONTENT], RT_CALL_BYTES_MAX + 1);
+    static const char *const parts[] = {" ", "\xC3\xA9[", "\n<"};
+    static const struct { const rt_output_format *format; const char *head; } heads[] = {
+        {&format_plain, ""}, {&format_laguna, "<tool_call>"}, {&format_laguna, ""},
+        {&format_laguna, "<tool_call>f<arg_key>"}, {&format_hermes, "<tool_call>{\"a\": ["},
+        {&format_llama3, "{\"a\": \""}, {&format_deepseek, CALLS CALL "f" SEP "{\"a\": "},
+        {&format_channels, "<|channel|>commentary to=functions.f<|message|>{"},
+        {&format_channels, ""},
+    };
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+        for (size_t h = 0; h < sizeof heads / sizeof heads[0]; h++) {
+            size_t n = (RT_CALL_BYTES_MAX + 100000) / strlen(parts[i]);
+            feed_long(heads[h].format, heads[h].head, parts[i], n, "", RT_OUTPUT_ARENA_BYTES,
+                      kinds);
+        }
+    }
+}
+
 static void memory_may_run_out_anywhere(void **state) {
     (void)state;
     static const char text[] = "plan</think>x <tool_call>f\n<arg_key>s</arg_key><arg_value>"
@@ -397,6 +467,112 @@ static void memory_may_run_out_anywhere(void **state) {
     json_decref(tools);
 }
 
+/* The prompt opened reasoning; what the model writes from there on holds the end of it, an answer
+ * and the end of the turn: no marker is ever seen, wherever the answer stops. */
+static void markers_do_not_leak(void **state) {
+    (void)state;
+    static const char text[] = "plan</think>hi</assistant>";
+    static const struct { size_t n; const char *want; } cuts[] = {
+        {0, ""}, {4, "R{plan}"}, {12, "R{plan}"}, {14, "R{plan}C{hi}"}, {26, "R{plan}C{hi}"},
+    };
+    for (size_t i = 0; i < sizeof cuts / sizeof cuts[0]; i++) {
+        char part[sizeof text] = "";
+        memcpy(part, text, cuts[i].n);
+        check_answer(&(answer){&format_laguna, true, "<assistant><think>", part, cuts[i].want});
+    }
+    check_answer(&(answer){&format_laguna, true, "<assistant><think>",
+                           "plan</think>look<tool_call>f\n</tool_call></assistant>",
+                           "R{plan}C{look}F{f|{}}"});
+    check_answer(&(answer){&format_laguna, true, "<assistant><think>",
+                           "a</think>b</think>c</assistant>", "R{a}C{b</think>c}"});
+}
+
+/* An argument whose schema says string is kept byte for byte; any other one is JSON where it can
+ * be. */
+static void arguments_follow_the_schema(void **state) {
+    (void)state;
+    static const struct { const char *value, *string, *other; } rows[] = {
+        {"  def f():\n    pass\n", "\"  def f():\\n    pass\\n\"", NULL},
+        {"123", "\"123\"", "123"},
+        {"true", "\"true\"", "true"},
+        {"{\"a\":1}", "\"{\\\"a\\\":1}\"", "{\"a\":1}"},
+        {"", "\"\"", NULL},
+        {" ", "\" \"", NULL},
+        {"<arg_key>", "\"<arg_key>\"", NULL},
+        {"</tool_call>", "\"</tool_call>\"", NULL},
+    };
+    static const struct { const char *key, *value, *want; } mixed[] = {
+        {"m", "null", "null"},        {"m", "123", "\"123\""},  {"m", " a ", "\" a \""},
+        {"p", "null", "null"},        {"p", "true", "\"true\""}, {"p", "\"q\"", "\"\\\"q\\\"\""},
+        {"e", "1", "\"1\""},          {"k", "7", "7"},           {"k", "\"7\"", "\"7\""},
+        {"w", "12", "12"},            {"w", "x", "\"x\""},       {"b", "1.5", "1.5"},
+        {"b", "false", "false"},      {"b", "[1]", "\"[1]\""},   {"n", "[1]", "[1]"},
+        {"n", "18446744073709551615", "18446744073709551615"},
+        {"m", "18446744073709551615", "\"18446744073709551615\""},
+    };
+    for (size_t i = 0; i < sizeof mixed / sizeof mixed[0]; i++) {
+        char text[200], want[200];
+        snprintf(text, sizeof text, "<tool_call>f\n<arg_key>%s</arg_key><arg_value>%s</arg_value>"
+                 "</tool_call>", mixed[i].key, mixed[i].value);
+        snprintf(want, sizeof want, "F{f|{\"%s\": %s}}", mixed[i].key, mixed[i].want);
+        check_answer(&(answer){&format_laguna, true, "</think>", text, want});
+    }
+    for (size_t i = 0; i < 2 * sizeof rows / sizeof rows[0]; i++) {
+        bool typed = i % 2 == 0;
+        const char *key = typed ? "s" : "x";
+        char text[200], want[200];
+        snprintf(text, sizeof text,
+                 "<tool_call>f\n<arg_key>%s</arg_key>\n<arg_value>%s</arg_value></tool_call>", key,
+                 rows[i / 2].value);
+        bool json = !typed && rows[i / 2].other != NULL;
+        snprintf(want, sizeof want, "F{f|{\"%s\": %s}}", key,
+                 json ? rows[i / 2].other : rows[i / 2].string);
+        check_answer(&(answer){&format_laguna, true, "</think>", text, want});
+    }
+}
+
+/* Reasoning is told apart whether or not the request has tools. */
+static void reasoning_needs_no_tools(void **state) {
+    (void)state;
+    for (size_t tools = 0; tools < 2; tools++) {
+        check_answer(&(answer){&format_laguna, tools == 1, "<think>", "hm</think>yes",
+                               "R{hm}C{yes}"});
+        check_answer(&(answer){&format_hermes, tools == 1, "<think>\n", "hm\n</think>\n\nyes",
+                               "R{hm}C{yes}"});
+        check_answer(&(answer){&format_hermes, tools == 1, "assistant\n",
+                               "<think>\nhm\n</think>\n\nyes", "R{hm}C{yes}"});
+        check_answer(&(answer){&format_deepseek, tools == 1, "<think>\n", "hm</think>yes",
+                               "R{hm}C{yes}"});
+        check_answer(&(answer){&format_channels, tools == 1, "<|start|>assistant",
+                               "<|channel|>analysis<|message|>hm<|end|><|start|>assistant"
+                               "<|channel|>final<|message|>yes<|return|>", "R{hm}C{yes}"});
+    }
+}
+
+/* An answer that ends while the model still thinks is all reasoning, to the last byte, and not
+ * nothing. */
+static void cut_in_reasoning(void **state) {
+    (void)state;
+    static const size_t lengths[] = {0, 1, 400, 1400, 1499, 1500};
+    for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
+        lb_arena arena;
+        lb_err err = {0};
+        rt_output *o = NULL;
+        size_t seen[4] = {0};
+        rt_rendered prompt = {.text = "<think>", .n_bytes = 7};
+        lb_arena_init(&arena, "output", 16 << 20);
+        assert_true(rt_output_new(&format_laguna, NULL, &prompt, count_kinds, seen, &arena, &o,
+                                  &err));
+        for (size_t k = 0; k < lengths[i]; k++) {
+            assert_true(rt_output_feed(o, k == 0 ? "think" : " more", 5, &err));
+        }
+        assert_true(rt_output_finish(o, &err));
+        assert_int_equal(seen[RT_EVENT_REASONING], lengths[i] * 5);
+        assert_int_equal(seen[RT_EVENT_CONTENT] + seen[RT_EVENT_CALL], 0);
+        lb_arena_reset(&arena);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(laguna),
@@ -405,7 +581,12 @@ int main(void) {
         cmocka_unit_test(channels),
         cmocka_unit_test(deepseek),
         cmocka_unit_test(user_text_opens_nothing),
+        named_test("D10 laguna's markers do not leak", markers_do_not_leak),
+        named_test("D12 arguments follow the schema", arguments_follow_the_schema),
+        named_test("D13 reasoning needs no tools", reasoning_needs_no_tools),
+        named_test("D17 an answer cut in reasoning is reasoning", cut_in_reasoning),
         cmocka_unit_test(long_answers),
+        cmocka_unit_test(memory_has_a_bound),
         cmocka_unit_test(memory_may_run_out_anywhere),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
