@@ -13,6 +13,7 @@
 #include "jinja/c_text.h"
 #include "jinja/jinja.h"
 #include "jinja/lex.h"
+#include "named.h"
 
 static bool compile_n(const char *src, size_t n, lb_arena *arena, lb_text *out, lb_err *err) {
     lb_text_init(out, arena);
@@ -158,7 +159,7 @@ static void syntax_errors_name_their_place(void **state) {
     check_cases(cases, sizeof cases / sizeof cases[0]);
 }
 
-/* Case D16: work that no budget allows is found where it is constant. */
+/* Work that no budget allows is found where it is constant. */
 static void constant_bombs_are_refused(void **state) {
     (void)state;
     static const bad_case cases[] = {
@@ -220,7 +221,7 @@ static void limits_are_errors(void **state) {
     free(many);
 }
 
-/* Case D02: a large template is fine, a larger one an error. */
+/* A large template is fine, a larger one an error. */
 static void large_templates(void **state) {
     (void)state;
     char *big = repeated("{{ x }}", "0123456789abcde\n", 65536, "{{ y }}");
@@ -379,9 +380,9 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(unsupported_constructs_are_named),
         cmocka_unit_test(syntax_errors_name_their_place),
-        cmocka_unit_test(constant_bombs_are_refused),
+        named_test("D16 constant bombs are refused", constant_bombs_are_refused),
         cmocka_unit_test(limits_are_errors),
-        cmocka_unit_test(large_templates),
+        named_test("D02 large and empty templates", large_templates),
         cmocka_unit_test(cut_anywhere),
         cmocka_unit_test(memory_may_run_out_anywhere),
         cmocka_unit_test(the_same_template_gives_the_same_bytes),

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "gguf_bytes.h"
+#include "named.h"
 #include "tok_bridge.h"
 
 typedef struct fixture {
@@ -145,7 +146,7 @@ static void bpe_from_file_to_ids(void **state) {
     assert_int_equal(f->tok->byte_id['z'], LG_TOK_NONE);
 }
 
-/* cases C02: the merges could make "<s>" out of plain text; that one is dropped. */
+/* The merges could make "<s>" out of plain text; that one is dropped. */
 static void merges_never_make_special_tokens(void **state) {
     fixture *f = *state;
     add_bpe(f, "bloom"); /* takes "<s>" as one word */
@@ -173,7 +174,6 @@ static void switches_and_defaults(void **state) {
     assert_false(f->tok->whole_words);
 }
 
-/* cases C07. */
 static void pre_must_be_known(void **state) {
     fixture *f = *state;
     add_bpe(f, NULL);
@@ -562,9 +562,11 @@ static void mutated_spm(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(bpe_from_file_to_ids),
-        TEST(merges_never_make_special_tokens),
+        named_test_fixture("C02 merges never make special tokens", merges_never_make_special_tokens,
+                           setup, teardown),
         TEST(switches_and_defaults),
-        TEST(pre_must_be_known),
+        named_test_fixture("C07 the pre-tokenizer must be known", pre_must_be_known, setup,
+                           teardown),
         TEST(pre_in_the_file_may_be_unknown),
         TEST(kinds),
         TEST(no_vocabulary),

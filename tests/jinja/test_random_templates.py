@@ -4,19 +4,15 @@ look ahead, captures, white space control. What jinja2 renders, compiled C rende
 
 A fixed seed; LAGEN_TEST_ALL=1 tries ten times as many.
 """
-import json
 import os
 import random
-import subprocess
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
-BUILD = os.environ.get("LAGEN_BUILD", "build")
-WORK = os.path.join(BUILD, "tests", "jinja", "random")
-WARN = "-std=c11 -O0 -Wall -Wextra -Wconversion -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Werror".split()
 
 sys.path.insert(0, HERE)
+from compiled import BUILD, answers, compile_all, link  # noqa: E402
 try:
     from oracle import Oracle
 except ImportError:
@@ -109,56 +105,30 @@ class Maker:
                 return s
 
 
-def compile_all(sources):
-    """Object files of all templates, two compilers at a time."""
-    objects, running = [], []
-    for i, source in enumerate(sources):
-        path = os.path.join(WORK, "t%d" % i)
-        with open(path + ".jinja", "w", newline="") as f:
-            f.write(source)
-        subprocess.run([os.path.join(BUILD, "tests/jinja/jinja_tool"), path + ".jinja", path + ".c"], check=True)
-        command = ["cc", *WARN, "-Iruntime", "-Dlagen_chat_render=render_%d" % i, "-c", path + ".c", "-o", path + ".o"]
-        running.append(subprocess.Popen(command))
-        objects.append(path + ".o")
-        if len(running) == 2 and running.pop(0).wait() != 0:
-            raise SystemExit("cc failed: " + " ".join(command))
-    if any(p.wait() != 0 for p in running):
-        raise SystemExit("cc failed")
-    return objects
-
-
-def link(objects):
-    n = len(objects)
-    with open(os.path.join(WORK, "table.c"), "w") as f:
-        f.write('#include "chat/render.h"\n')
-        f.write("".join("bool render_%d(struct rt_chat_ctx *c);\n" % i for i in range(n)))
-        f.write("extern const rt_chat_render_fn test_templates[];\nextern const size_t n_test_templates;\n")
-        f.write("const rt_chat_render_fn test_templates[] = {%s};\n" % ", ".join("render_%d" % i for i in range(n)))
-        f.write("const size_t n_test_templates = %d;\n" % n)
-    program = os.path.join(WORK, "driver")
-    subprocess.run(["cc", *WARN, "-Iruntime", os.path.join(WORK, "table.c"), os.path.join(BUILD, "tests/jinja/driver.o"),
-                    *objects, os.path.join(BUILD, "librt.a"), os.path.join(BUILD, "libbase.a"), "-ljansson", "-lm",
-                    "-o", program], check=True)
-    return program
-
-
 def main():
     os.chdir(ROOT)
-    os.makedirs(WORK, exist_ok=True)
+    work = os.path.join(BUILD, "tests", "jinja", "random")
     maker = Maker(7)
     sources = [maker.template() for _ in range(240 if os.environ.get("LAGEN_TEST_ALL") else 24)]
-    program = link(compile_all(sources))
+    os.makedirs(work, exist_ok=True)
+    paths = [os.path.join(work, f"t{i}.jinja") for i in range(len(sources))]
+    for path, source in zip(paths, sources):
+        with open(path, "w", newline="") as f:
+            f.write(source)
+    objects, refused = compile_all(paths, work, "-O0")
+    if refused:
+        print(f"not ok 1 - random templates: refused: {refused}")
+        return True
+    program = link(objects, work)
     runs = [(i, v) for i in range(len(sources)) for v in CONTEXTS]
-    lines = "".join(json.dumps({"template": i, "vars": v}) + "\n" for i, v in runs)
-    out = subprocess.run([program], input=lines.encode(), capture_output=True, check=True).stdout.decode().split("\n")
+    out = answers(program, [{"template": i, "vars": v} for i, v in runs])
     oracles = [Oracle(s) for s in sources]
     wrong, rendered = [], 0
-    for (i, v), line in zip(runs, out):
-        got = json.loads(line)
+    for (i, v), got in zip(runs, out):
         kind, want = oracles[i].render(v)
         rendered += kind == "text"
         if (kind == "error") != ("error" in got) or (kind == "text" and got["text"] != want):
-            wrong.append(f"{WORK}/t{i}.jinja with {v}: want {want[:200]!r}, got {str(got)[:200]}")
+            wrong.append(f"{work}/t{i}.jinja with {v}: want {want[:200]!r}, got {str(got)[:200]}")
     print(("not ok" if wrong else "ok") + f" 1 - random templates: {rendered} of {len(runs)} renderings, equal to jinja2")
     for w in wrong[:4]:
         print("#   " + w)

@@ -8,18 +8,14 @@ import glob
 import hashlib
 import json
 import os
-import subprocess
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
-BUILD = os.environ.get("LAGEN_BUILD", "build")
-WORK = os.path.join(BUILD, "tests", "jinja", "templates")
 EXPECTED = os.path.join(HERE, "fixtures", "expected.json")
-FLAGS = ("-std=c11 -O1 -Wall -Wextra -Wconversion -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Werror "
-         "-Iruntime").split()
 
 sys.path.insert(0, HERE)
+from compiled import BUILD, answers, compile_all, first_difference, link  # noqa: E402
 from conversations import all_conversations  # noqa: E402
 
 try:
@@ -44,53 +40,6 @@ def skip(name, why):
     global count
     count += 1
     print(f"ok {count} - {name} # SKIP {why}")
-
-
-def compile_template(path, index):
-    """(object file, None) or (None, why it was refused)."""
-    c = os.path.join(WORK, "t%d.c" % index)
-    p = subprocess.run([os.path.join(BUILD, "tests/jinja/jinja_tool"), path, c], capture_output=True, text=True)
-    if p.returncode != 0:
-        return None, p.stderr.strip()
-    obj = c[:-2] + ".o"
-    stale = not os.path.exists(obj) or os.path.getmtime(obj) < max(os.path.getmtime(c), os.path.getmtime("runtime/chat/ops.h"))
-    if stale:
-        sanitize = ["-fsanitize=address,undefined"] if BUILD.endswith("san") else []
-        subprocess.run(["cc", *FLAGS, *sanitize, "-Dlagen_chat_render=render_%d" % index, "-c", c, "-o", obj], check=True)
-    return obj, None
-
-
-def link(objects):
-    """One program for all templates; `objects` is {index: object file}."""
-    table = os.path.join(WORK, "table.c")
-    with open(table, "w") as f:
-        f.write('#include "chat/render.h"\n')
-        for i in objects:
-            f.write("bool render_%d(struct rt_chat_ctx *c);\n" % i)
-        f.write("extern const rt_chat_render_fn test_templates[];\nextern const size_t n_test_templates;\n")
-        f.write("const rt_chat_render_fn test_templates[] = {\n")
-        for i in range(max(objects) + 1):
-            f.write("    %s,\n" % ("render_%d" % i if i in objects else "0"))
-        f.write("};\nconst size_t n_test_templates = %d;\n" % (max(objects) + 1))
-    program = os.path.join(WORK, "driver")
-    sanitize = ["-fsanitize=address,undefined"] if BUILD.endswith("san") else []
-    subprocess.run(["cc", *FLAGS, *sanitize, table, os.path.join(BUILD, "tests/jinja/driver.o"), *objects.values(),
-                    os.path.join(BUILD, "librt.a"), os.path.join(BUILD, "libbase.a"), "-ljansson", "-lm", "-o", program],
-                   check=True)
-    return program
-
-
-def answers(program, lines):
-    text = "".join(json.dumps(x) + "\n" for x in lines)
-    p = subprocess.run([program], input=text.encode(), capture_output=True)
-    if p.returncode != 0:
-        raise SystemExit("driver: exit status %d\n%s" % (p.returncode, p.stderr.decode()[-3000:]))
-    return [json.loads(x) for x in p.stdout.decode().split("\n")[:-1]]
-
-
-def first_difference(want, got):
-    at = next((i for i, (a, b) in enumerate(zip(want, got)) if a != b), min(len(want), len(got)))
-    return f"differs at character {at}\nwant {want[max(0, at - 60):at + 60]!r}\ngot  {got[max(0, at - 60):at + 60]!r}"
 
 
 def compare(name, conversation, want, got):
@@ -134,7 +83,8 @@ def check_marks(paths, program, objects, conversations):
             wrong.append(os.path.basename(paths[line["template"]]))
         if text and all(marked) and "fixtures" not in paths[line["template"]]:
             wrong.append(os.path.basename(paths[line["template"]]) + " (all marked)")
-    report(not wrong and seen > 0, f"texts of the request are marked in all templates ({seen} characters)", ", ".join(wrong))
+    print(f"# {seen} characters of requests are marked")
+    report(not wrong and seen > 0, "C02 texts of the request are marked in all templates", ", ".join(wrong))
 
 
 def digest(kind, text):
@@ -172,20 +122,16 @@ def run_with_digests(paths, program, objects, conversations):
 
 def main():
     os.chdir(ROOT)
-    os.makedirs(WORK, exist_ok=True)
+    work = os.path.join(BUILD, "tests", "jinja", "templates")
     fixtures = sorted(glob.glob("tests/jinja/fixtures/*.jinja"))
     shared = sorted(glob.glob("../shared/chat-templates/*.jinja"))
     paths = fixtures + shared
     conversations = list(all_conversations())
-    objects = {}
-    for index, path in enumerate(paths):
-        obj, why = compile_template(path, index)
-        if obj is None:
-            refused = Oracle is not None and Oracle(open(path, newline="", encoding="utf-8").read()).broken
-            report(bool(refused) and "line " in why, os.path.basename(path) + ": refused as jinja2 does", why)
-        else:
-            objects[index] = obj
-    program = link(objects)
+    objects, refused = compile_all(paths, work)
+    for index, why in refused.items():
+        broken = Oracle is not None and Oracle(open(paths[index], newline="", encoding="utf-8").read()).broken
+        report(bool(broken) and "line " in why, os.path.basename(paths[index]) + ": refused as jinja2 does", why)
+    program = link(objects, work)
     if Oracle is None:
         skip("templates against jinja2", "the Python package jinja2 is not installed")
         run_with_digests(paths, program, objects, conversations)

@@ -13,6 +13,7 @@
 #include "chat/output.h"
 #include "chat/probe.h"
 #include "chat/render.h"
+#include "named.h"
 #include "runtime/output_formats.h"
 
 bool render_alternate(struct rt_chat_ctx *c);
@@ -116,7 +117,7 @@ static void turns_without_json(void **state) {
     lb_arena_reset(&arena);
 }
 
-/* Case C02: what the user wrote is marked wherever it lands, what the template and roles say is
+/* What the user wrote is marked wherever it lands, what the template and roles say is
  * not. */
 static void user_bytes_are_marked(void **state) {
     (void)state;
@@ -172,7 +173,7 @@ static void roles_and_their_names(void **state) {
                   "name");
 }
 
-/* Case D03: the template's own words, with a code that says whose fault it is. */
+/* The template's own words, with a code that says whose fault it is. */
 static void templates_may_refuse(void **state) {
     (void)state;
     static const char *const bad[] = {
@@ -187,7 +188,7 @@ static void templates_may_refuse(void **state) {
     check_refused(&alternate, "[]", LB_MISSING, "line 1: ");
 }
 
-/* Case D07: a replayed call without content is kept, and nothing reads "None". */
+/* A replayed call without content is kept, and nothing reads "None". */
 static void calls_without_content(void **state) {
     (void)state;
     static const char *const contents[] = {"'content':null,", "", "'content':'',"};
@@ -231,7 +232,7 @@ static void arguments_as_the_template_wants_them(void **state) {
                                 "arguments of the call of 'f' are not JSON");
 }
 
-/* Case D08: content, reasoning and calls in one message are the template's to order. */
+/* Content, reasoning and calls in one message are the template's to order. */
 static void reasoning_goes_where_the_template_looks(void **state) {
     (void)state;
     static const char *const keys[] = {"reasoning_content", "reasoning", "thinking"};
@@ -303,7 +304,7 @@ static void count_event(void *to, const rt_event *e) {
     s->content += e->kind == RT_EVENT_CONTENT ? e->text.n : 0;
 }
 
-/* Cases D09, D14: where an answer begins is read off the prompt that was rendered, whatever was
+/* Where an answer begins is read off the prompt that was rendered, whatever was
  * asked for; so neither the answer nor its reasoning lands in the other. */
 static void answers_begin_where_the_prompt_ends(void **state) {
     (void)state;
@@ -351,7 +352,7 @@ static void answers_begin_where_the_prompt_ends(void **state) {
     }
 }
 
-/* Case D16: each ends soon, in an error that a server can answer with 400. */
+/* Each ends soon, in an error that a server can answer with 400. */
 static void budgets_hold(void **state) {
     (void)state;
     static const struct { const char *kind; lb_code code; } cases[] = {
@@ -470,17 +471,19 @@ static void memory_limits_anywhere(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(turns_without_json),
-        cmocka_unit_test(user_bytes_are_marked),
-        cmocka_unit_test(roles_and_their_names),
-        cmocka_unit_test(templates_may_refuse),
-        cmocka_unit_test(calls_without_content),
+        named_test("C02 user bytes are marked", user_bytes_are_marked),
+        named_test("D05 developer is system, banana is refused", roles_and_their_names),
+        named_test("D03 a template may refuse, in its words", templates_may_refuse),
+        named_test("D07 calls without content stay calls", calls_without_content),
         cmocka_unit_test(arguments_as_the_template_wants_them),
-        cmocka_unit_test(reasoning_goes_where_the_template_looks),
+        named_test("D08 content, reasoning and calls in one turn",
+                   reasoning_goes_where_the_template_looks),
         cmocka_unit_test(thinking_is_on_where_it_is_known),
         cmocka_unit_test(parts_become_text_where_text_is_known),
         cmocka_unit_test(probing_finds_abilities),
-        cmocka_unit_test(answers_begin_where_the_prompt_ends),
-        cmocka_unit_test(budgets_hold),
+        named_test("D09 D14 answers begin where the prompt ends",
+                   answers_begin_where_the_prompt_ends),
+        named_test("D16 budgets hold", budgets_hold),
         cmocka_unit_test(deep_json_is_refused),
         cmocka_unit_test(memory_may_run_out_anywhere),
         cmocka_unit_test(memory_limits_anywhere),

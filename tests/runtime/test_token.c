@@ -11,6 +11,8 @@
 
 #include <cmocka.h>
 
+#include "named.h"
+#include "small_stack.h"
 #include "tok_fixture.h"
 #include "token/detok.h"
 
@@ -117,14 +119,14 @@ static void special_tokens_longest_first(void **state) {
     expect(w, "\x08\x08\x07");
 }
 
-/* cases C03: the switch means what it says; only white space, which marks nothing, is matched. */
+/* The switch means what it says; only white space, which marks nothing, is matched. */
 static void without_parse_special(void **state) {
     world *w = *state;
     assert_true(encode(w, input("<s><think>\n\n", false)));
     expect(w, "<s><t" "hink>\x07");
 }
 
-/* cases C02: text of a user never becomes a control or a marker token, not even in part. */
+/* Text of a user never becomes a control or a marker token, not even in part. */
 static void user_text_gives_no_special_tokens(void **state) {
     world *w = *state;
     const char *text = "<s>U<think></s>\n\n[abc]<s>";
@@ -167,7 +169,6 @@ static void bad_user_spans(void **state) {
     }
 }
 
-/* cases C04. */
 static void bos_and_eos(void **state) {
     world *w = *state;
     w->tok->add_bos = true;
@@ -247,7 +248,22 @@ static double seconds(void) {
     return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
-/* cases C01, the part that needs no splitter: nothing recurses, time grows with length only. */
+typedef struct job {
+    world *w;
+    rt_token_input in;
+    bool ok;
+    double took;
+} job;
+
+static void *encode_job(void *to) {
+    job *j = to;
+    double start = seconds();
+    j->ok = encode(j->w, j->in);
+    j->took = seconds() - start;
+    return NULL;
+}
+
+/* The part that needs no splitter: nothing recurses, time grows with length only. */
 static void long_runs(void **state) {
     world *w = *state;
     static const char *const units[] = {"Z",  ".",   " ",  "\n",  "<",
@@ -258,14 +274,12 @@ static void long_runs(void **state) {
         for (size_t i = 0; i < TEXT_MAX; i++) {
             text[i] = units[u][i % len];
         }
-        rt_token_input in = {.text = text, .parse_special = true};
-        in.n_bytes = TEXT_MAX - TEXT_MAX % len;
-        double start = seconds();
-        assert_true(encode(w, in));
-        double took = seconds() - start;
+        job j = {.w = w, .in = {.text = text, .parse_special = true}};
+        j.in.n_bytes = TEXT_MAX - TEXT_MAX % len;
+        assert_true(on_small_stack(encode_job, &j) && j.ok);
         const char *name = units[u][0] == '\n' ? "\\n" : units[u];
-        print_message("# 1 MiB of '%s': %.0f ms\n", name, took * 1e3);
-        assert_true(took < 5);
+        print_message("# 1 MiB of '%s': %.0f ms\n", name, j.took * 1e3);
+        assert_true(j.took < 5);
     }
     free(text);
 }
@@ -295,7 +309,6 @@ static void bytes_to_text(const world *w, const char *bytes, const char *want) {
     assert_string_equal(out, want);
 }
 
-/* cases C10. */
 #define R "\xEF\xBF\xBD"
 static void streaming_gives_whole_characters(void **state) {
     world *w = *state;
@@ -353,15 +366,18 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(plain_text, setup, teardown),
         cmocka_unit_test_setup_teardown(special_tokens_longest_first, setup, teardown),
-        cmocka_unit_test_setup_teardown(without_parse_special, setup, teardown),
-        cmocka_unit_test_setup_teardown(user_text_gives_no_special_tokens, setup, teardown),
+        named_test_fixture("C03 parse_special off means off", without_parse_special, setup,
+                           teardown),
+        named_test_fixture("C02 user text gives no special tokens",
+                           user_text_gives_no_special_tokens, setup, teardown),
         cmocka_unit_test_setup_teardown(bad_user_spans, setup, teardown),
-        cmocka_unit_test_setup_teardown(bos_and_eos, setup, teardown),
+        named_test_fixture("C04 at most one BOS and EOS", bos_and_eos, setup, teardown),
         cmocka_unit_test_setup_teardown(more_ids_than_room_are_counted, setup, teardown),
         cmocka_unit_test_setup_teardown(invalid_bytes_become_replacements, setup, teardown),
         cmocka_unit_test_setup_teardown(spm_spaces, setup, teardown),
-        cmocka_unit_test_setup_teardown(long_runs, setup, teardown),
-        cmocka_unit_test_setup_teardown(streaming_gives_whole_characters, setup, teardown),
+        named_test_fixture("C01 long runs take linear time", long_runs, setup, teardown),
+        named_test_fixture("C10 streams are whole characters", streaming_gives_whole_characters,
+                           setup, teardown),
         cmocka_unit_test_setup_teardown(pieces, setup, teardown),
         cmocka_unit_test_setup_teardown(scratch_limits, setup, teardown),
     };
