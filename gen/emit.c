@@ -140,20 +140,27 @@ static bool copy_headers(lg_emitter *e, lb_err *err) {
 
 /* ---- the runtime's sources */
 
-/* Whether files.list's lines of this kind belong to the program. */
-static bool belongs(const lg_emitter *e, const char *kind, size_t n) {
-    static const char *const kinds[] = {"base", "cli", "cuda"};
-    for (size_t i = 0; i < (e->plan->hw->gpu ? 3 : 2); i++) {
-        if (strlen(kinds[i]) == n && strncmp(kind, kinds[i], n) == 0) {
-            return true;
+/* The kinds of lines in files.list that belong to the program: of its parts, the .c files go into
+ * the list of that index. */
+static const struct {
+    const char *kind;
+    int list;
+} KINDS[] = {{"base", 0}, {"cuda", 0}, {"cli", 1}, {"server", 2}};
+enum { N_LISTS = 3 };
+
+/* The list for a line of this kind, or -1 if it does not belong to the program. */
+static int list_of(const lg_emitter *e, const char *kind, size_t n) {
+    for (size_t i = 0; i < sizeof KINDS / sizeof KINDS[0]; i++) {
+        if (strlen(KINDS[i].kind) == n && strncmp(kind, KINDS[i].kind, n) == 0) {
+            return strcmp(KINDS[i].kind, "cuda") == 0 && !e->plan->hw->gpu ? -1 : KINDS[i].list;
         }
     }
-    return false;
+    return -1;
 }
 
-/* Copies the files of runtime/files.list that belong to every program, to the CLI or to GPU
- * programs, and lists the .c ones. */
-static bool copy_runtime(lg_emitter *e, lg_builder *b, lg_value *sources, lb_err *err) {
+/* Copies the files of runtime/files.list that belong to the program, and lists the .c ones: what
+ * both of its programs link, the command line's and the server's. */
+static bool copy_runtime(lg_emitter *e, lg_builder *b, lg_value *const lists[N_LISTS], lb_err *err) {
     char *list = NULL;
     size_t n = 0;
     const char *path = lb_format(e->arena, err, "%s/runtime/files.list", e->o->root);
@@ -163,7 +170,8 @@ static bool copy_runtime(lg_emitter *e, lg_builder *b, lg_value *sources, lb_err
     for (const char *line = list; *line != '\0';) {
         size_t len = strcspn(line, "\n");
         size_t kind = strcspn(line, " \n");
-        if (line[0] != '#' && kind < len && belongs(e, line, kind)) {
+        int to = line[0] != '#' && kind < len ? list_of(e, line, kind) : -1;
+        if (to >= 0) {
             const char *name =
                 lb_format(e->arena, err, "runtime/%.*s", (int)(len - kind - 1), line + kind + 1);
             if (name == NULL || !copy_in(e, name, name, err)) {
@@ -171,7 +179,7 @@ static bool copy_runtime(lg_emitter *e, lg_builder *b, lg_value *sources, lb_err
             }
             size_t end = strlen(name);
             if (strcmp(name + end - 2, ".c") == 0) {
-                lg_build_push(b, sources, lg_build_bytes(b, name, end - 2));
+                lg_build_push(b, lists[to], lg_build_bytes(b, name, end - 2));
             }
         }
         line += len + (line[len] == '\n');
@@ -312,7 +320,7 @@ static bool render_program(lg_emitter *e, const lg_proof *proof, lb_err *err) {
     lg_builder b;
     lg_build_init(&b, e->arena);
     lg_value *lines = lg_build_array(&b);
-    lg_value *sources = lg_build_array(&b);
+    lg_value *sources[N_LISTS] = {lg_build_array(&b), lg_build_array(&b), lg_build_array(&b)};
     if (!lg_emit_params(e->plan, e->o, e->image_digest, e->arena, &all, err) ||
         !lg_emit_info(e, all, &info, err) || !info_lines(e, info, &b, lines, err)) {
         return false;
@@ -330,7 +338,9 @@ static bool render_program(lg_emitter *e, const lg_proof *proof, lb_err *err) {
     lg_build_set(&b, build, "own_sources", own_sources(e, &b));
     lg_build_set(&b, build, "kernel_sources", kernel_sources(e, &b));
     lg_build_set_bool(&b, build, "has_tokenizer", e->has_tokenizer);
-    lg_build_set(&b, build, "runtime_sources", sources);
+    lg_build_set(&b, build, "runtime_sources", sources[0]);
+    lg_build_set(&b, build, "cli_sources", sources[1]);
+    lg_build_set(&b, build, "server_sources", sources[2]);
     return lg_build_done(&b, err) &&
            lg_emit_render(e, "program/build.ninja.lua", build, "build.ninja", err) &&
            lg_emit_render(e, "program/bundle.sh.lua", build, "bundle.sh", err) &&

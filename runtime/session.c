@@ -51,16 +51,21 @@ void rt_seq_cut(rt_seq *s, uint32_t n) {
     s->n_tokens = n < s->n_tokens ? n : s->n_tokens;
 }
 
+uint32_t rt_seq_common(const rt_seq *s, const uint32_t *tokens, uint32_t n) {
+    uint32_t same = 0;
+    while (same < s->n_tokens && same < n && s->tokens[same] == tokens[same]) {
+        same++;
+    }
+    return same;
+}
+
 bool rt_seq_prompt(rt_seq *s, const uint32_t *tokens, uint32_t n, const rt_feed_opts *o,
                    uint32_t *n_kept, lb_err *err) {
-    uint32_t same = 0;
     if (n == 0 || n > s->engine->model->ctx) {
         return lb_err_set(err, n == 0 ? LB_BAD_VALUE : LB_LIMIT,
                           "a prompt of %u tokens; the context holds %u", n, s->engine->model->ctx);
     }
-    while (same < s->n_tokens && same + 1 < n && s->tokens[same] == tokens[same]) {
-        same++;
-    }
+    uint32_t same = rt_seq_common(s, tokens, n - 1);
     rt_seq_cut(s, same);
     if (n_kept != NULL) {
         *n_kept = same;

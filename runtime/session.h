@@ -37,6 +37,9 @@ bool rt_seq_feed(rt_seq *s, const uint32_t *tokens, uint32_t n, const rt_feed_op
 bool rt_seq_prompt(rt_seq *s, const uint32_t *tokens, uint32_t n, const rt_feed_opts *o,
                    uint32_t *n_kept, lb_err *err);
 
+/* How many tokens the sequence and tokens[0..n) begin with in common. */
+uint32_t rt_seq_common(const rt_seq *s, const uint32_t *tokens, uint32_t n);
+
 /* Forgets all tokens but the first n (no more than there are). */
 void rt_seq_cut(rt_seq *s, uint32_t n);
 

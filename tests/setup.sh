@@ -5,9 +5,9 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 what=${1:-build}
 
-build_packages=(gcc libc6-dev ninja-build liblua5.4-dev libjansson-dev libssl-dev libedit-dev python3-venv)
+build_packages=(gcc libc6-dev ninja-build liblua5.4-dev libjansson-dev libssl-dev libedit-dev libmicrohttpd-dev python3-venv)
 # Libraries of the other architecture, for the cross-compiled programs that run under qemu-user.
-arm_packages=(libssl-dev:arm64 libedit-dev:arm64 libjansson-dev:arm64)
+arm_packages=(libssl-dev:arm64 libedit-dev:arm64 libjansson-dev:arm64 libmicrohttpd-dev:arm64)
 test_packages=(libcmocka-dev libpcre2-dev clang libclang-rt-14-dev gcc-aarch64-linux-gnu qemu-user)
 
 as_root() {

@@ -227,6 +227,15 @@ bool rt_output_feed(rt_output *o, const char *s, size_t n, lb_err *err) {
     return !o->failed;
 }
 
+bool rt_output_reasoning(const rt_output *o) {
+    return o->state == RT_OUT_REASONING ||
+           (o->state == RT_OUT_BODY && !o->body_call && o->body == RT_EVENT_REASONING);
+}
+
+bool rt_output_over(const rt_output *o) {
+    return o->state == RT_OUT_DONE;
+}
+
 bool rt_output_finish(rt_output *o, lb_err *err) {
     if (o->state == RT_OUT_CALL) {
         rt_call_finish(o);

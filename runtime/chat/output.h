@@ -73,6 +73,11 @@ bool rt_output_new(const rt_output_format *format, const json_t *tools, const rt
 /* Takes n bytes of the answer, whole characters if events are to be. Fails with LB_NO_MEMORY. */
 bool rt_output_feed(rt_output *o, const char *s, size_t n, lb_err *err);
 
+/* True while what comes next is reasoning; true once turn_end was spelled, behind which nothing is
+ * read. */
+bool rt_output_reasoning(const rt_output *o);
+bool rt_output_over(const rt_output *o);
+
 /* The answer is over: hands on what was held back. */
 bool rt_output_finish(rt_output *o, lb_err *err);
 

@@ -1,10 +1,13 @@
 /* selftest.c -- `selftest`: files against their digests; the kernels against their plain-C twins,
  * logits and caches equal to the bit; and the same tokens read at once and one by one. */
+#define _GNU_SOURCE
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/digest.h"
 #include "cli/cli.h"
+#include "golden.h"
 
 enum {
     N_TOKENS = 19, /* odd, so that tiles and strips have edges */
@@ -108,10 +111,38 @@ static bool check_all(rt_cli *c, lb_err *err) {
     return true;
 }
 
+/* The golden tokens of this machine: recorded, or compared with those that were. */
+static bool golden(rt_cli *c, bool bless, lb_err *err) {
+    char dir[PATH_MAX];
+    bool found = false;
+    if (!rt_program_dir(dir, sizeof dir, err)) {
+        return false;
+    }
+    if (bless) {
+        if (!rt_golden_bless(c->engine, dir, &c->arena, err)) {
+            return false;
+        }
+        printf("ok  golden tokens recorded in %s\n", RT_GOLDEN_FILE);
+        return true;
+    }
+    if (!rt_golden_check(c->engine, dir, &c->arena, &found, err)) {
+        return false;
+    }
+    printf("%s\n", found ? "ok  golden tokens are those that were recorded"
+                        : "--  no golden tokens: --bless records them");
+    return true;
+}
+
 static bool run(rt_cli *c, int argc, char **argv, lb_err *err) {
     rt_cli_team team = {0};
     bool go = false;
-    const lb_opt rows[] = {RT_CLI_TEAM_ROWS(c, team)};
+    bool bless = false;
+    const lb_opt rows[] = {
+        RT_CLI_TEAM_ROWS(c, team),
+        RT_CLI_FLAG("--bless", &bless,
+                    "record what this machine answers in golden.json, which\nthe server compares "
+                    "with before it opens its port"),
+    };
     const rt_cli_line line = {
         .name = "selftest", .summary = rt_cmd_selftest.summary,
         .details = "Checks the weights against their digest, that a prompt read at once and token\n"
@@ -126,7 +157,7 @@ static bool run(rt_cli *c, int argc, char **argv, lb_err *err) {
     }
     printf("ok  %s\n", c->model->weights_linked ? "files have their sizes"
                                                 : "weights have their digest");
-    return check_all(c, err);
+    return check_all(c, err) && golden(c, bless, err);
 }
 
 const rt_cli_command rt_cmd_selftest = {"selftest", "check files and kernels on this machine", run};

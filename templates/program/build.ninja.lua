@@ -3,7 +3,7 @@ local function object(source)
   return "obj/" .. source .. ".o"
 end
 
-local function objects(own, runtime, has_tokenizer, gpu)
+local function objects(own, runtime, program, has_tokenizer, gpu)
   local out = {}
   if has_tokenizer then
     out[1] = object("src/tokenizer_tables")
@@ -15,6 +15,9 @@ local function objects(own, runtime, has_tokenizer, gpu)
     out[#out + 1] = object(s)
   end
   for _, s in ipairs(runtime) do
+    out[#out + 1] = object(s)
+  end
+  for _, s in ipairs(program) do
     out[#out + 1] = object(s)
   end
   return join(out, " $\n  ")
@@ -64,7 +67,7 @@ rule cc
   deps = gcc
   description = cc $out
 rule link
-  command = $cc $opt $in -o $out -Wl,-rpath,'$$ORIGIN/lib',--disable-new-dtags -Wl,--build-id=none -lcrypto -ledit -ljansson -lpthread${gpu and " -ldl" or ""} -lm
+  command = $cc $opt $in -o $out -Wl,-rpath,'$$ORIGIN/lib',--disable-new-dtags -Wl,--build-id=none $libs -lcrypto -ljansson -lpthread${gpu and " -ldl" or ""} -lm
   description = link $out
 
 rule bundle
@@ -103,7 +106,18 @@ build ${object("src/tokenizer_tables")}: cc src/tokenizer_tables.S | src/tokeniz
 build ${object(s)}: cc ${s}.c
 % end
 
+% for _, s in ipairs(cli_sources) do
+build ${object(s)}: cc ${s}.c
+% end
+% for _, s in ipairs(server_sources) do
+build ${object(s)}: cc ${s}.c
+% end
+
 build ${model}-cli: link $
-  ${objects(own_sources, runtime_sources, has_tokenizer, gpu)}
-build obj/libs: bundle ${model}-cli | bundle.sh
-default ${model}-cli obj/libs
+  ${objects(own_sources, runtime_sources, cli_sources, has_tokenizer, gpu)}
+  libs = -ledit
+build ${model}-server: link $
+  ${objects(own_sources, runtime_sources, server_sources, has_tokenizer, gpu)}
+  libs = -lmicrohttpd
+build obj/libs: bundle ${model}-cli ${model}-server | bundle.sh
+default ${model}-cli ${model}-server obj/libs

@@ -96,7 +96,7 @@ def request(folder):
     objects = sorted(
         p
         for p in (folder / "obj").rglob("*.o")
-        if p.name != "main_cli.c.o" and "main_cli" not in p.name
+        if "main_cli" not in p.name and "server" not in str(p.relative_to(folder))
     )
     run(
         [

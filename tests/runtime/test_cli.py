@@ -7,6 +7,7 @@ import pathlib
 import pty
 import re
 import select
+import shutil
 import signal
 import struct
 import subprocess
@@ -251,6 +252,28 @@ def test_info_and_selftest():
     for part in ("any-cpu", "256 tokens in each of 3 slots", "u32", "3072 bytes", "temperature 0.8"):
         assert part in out, (part, out)
     assert done("selftest").count("ok  ") >= 3
+
+
+def test_golden_tokens():
+    with tempfile.TemporaryDirectory() as d:
+        copy = pathlib.Path(d) / "fake"
+        shutil.copy(FAKE, copy)
+        def run(*args):
+            p = subprocess.run([copy, "selftest", *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            return p.returncode, p.stdout.decode() + p.stderr.decode()
+        assert "no golden tokens" in run()[1]
+        assert run("--bless")[0] == 0
+        golden = pathlib.Path(d) / "golden.json"
+        text = golden.read_text()
+        assert run() == (0, run()[1]) and "are those" in run()[1]
+        damaged = {"token": text.replace('"tokens": [72', '"tokens": [73'), "model": text.replace('"fake"', '"fame"'),
+                   "cut": text[:-3], "empty": "", "none": text.replace('"prompt": [93', '"prompt": [-1'),
+                   "more": text + " "}
+        for name, bad in damaged.items():
+            assert bad != text, name
+            golden.write_text(bad)
+            status, out = run()
+            assert status == 3 and "golden.json" in out, (name, status, out)
 
 
 def test_full_output_is_an_error():

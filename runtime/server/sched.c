@@ -1,0 +1,454 @@
+/* sched.c -- see sched.h. */
+#include "server/sched.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const uint64_t SCHED_BYTES = UINT64_C(1) << 32;
+
+struct rt_sched {
+    rt_engine *engine;
+    rt_sched_opts o;
+    rt_log *log;
+    rt_metrics *metrics;
+    lb_arena arena;
+    rt_sample_scratch *scratch;
+    rt_feed *feeds;    /* [n_slots] */
+    rt_job **fed;      /* [n_slots]: whose feed it is */
+    rt_job **running;  /* [n_running], in the order of their start */
+    uint32_t n_running;
+    bool *busy;        /* [n_slots] */
+    uint64_t *used_at; /* [n_slots]: a clock of starts */
+    uint64_t clock;
+
+    pthread_t thread;
+    pthread_mutex_t lock; /* of what follows */
+    pthread_cond_t wake;
+    rt_job *first, *last; /* the queue */
+    uint32_t n_queued, n_in_slots;
+    bool closed, stop, lost;
+};
+
+/* ---- answers begin */
+
+/* Slots that hold most of their tokens in common with the prompt are extended; otherwise the one
+ * that was used longest ago is taken, so that long conversations in others survive. */
+static uint32_t choose_slot(const rt_sched *s, const rt_job *j) {
+    uint32_t best = UINT32_MAX;
+    uint32_t most = 0;
+    uint32_t oldest = UINT32_MAX;
+    for (uint32_t i = 0; i < s->o.n_slots; i++) {
+        const rt_seq *q = &s->engine->seqs[i];
+        if (s->busy[i]) {
+            continue;
+        }
+        uint32_t same = rt_seq_common(q, j->o.prompt, j->o.n_prompt);
+        if (same > most && same >= q->n_tokens / 2) {
+            most = same;
+            best = i;
+        }
+        if (oldest == UINT32_MAX || s->used_at[i] < s->used_at[oldest]) {
+            oldest = i;
+        }
+    }
+    return best != UINT32_MAX ? best : oldest;
+}
+
+static void release(rt_sched *s, rt_job *j) {
+    if (j->seq != NULL) {
+        s->busy[j->seq->slot] = false;
+    }
+}
+
+static void count_end(rt_sched *s, const rt_job *j, const lb_err *err) {
+    atomic_fetch_add(&s->metrics->answer_tokens, j->n_generated);
+    atomic_fetch_add(&s->metrics->answers_failed, err != NULL);
+    atomic_fetch_add(&s->metrics->answers_cancelled, j->stop == RT_STOP_INTERRUPT);
+}
+
+static void end_job(rt_sched *s, rt_job *j, const lb_err *err) {
+    if (err != NULL && j->seq != NULL) {
+        rt_seq_cut(j->seq, 0); /* what is in the slot may be what made it fail */
+    }
+    release(s, j);
+    count_end(s, j, err);
+    rt_job_end(j, err);
+}
+
+static void begin(rt_sched *s, rt_job *j) {
+    lb_err err;
+    uint32_t slot = choose_slot(s, j);
+    rt_seq *q = &s->engine->seqs[slot];
+    s->busy[slot] = true;
+    s->used_at[slot] = ++s->clock;
+    j->started_s = rt_seconds();
+    atomic_fetch_add(&s->metrics->answers, 1);
+    atomic_fetch_add(&s->metrics->prompt_tokens, j->o.n_prompt);
+    if (!rt_job_start(j, q, &err)) {
+        j->seq = q;
+        end_job(s, j, &err);
+        return;
+    }
+    uint32_t same = rt_seq_common(q, j->o.prompt, j->o.n_prompt);
+    rt_seq_cut(q, same < j->o.n_prompt ? same : j->o.n_prompt - 1);
+    j->n_fed = q->n_tokens;
+    j->n_cached = q->n_tokens;
+    atomic_fetch_add(&s->metrics->cached_tokens, j->n_cached);
+    s->running[s->n_running++] = j;
+}
+
+/* ---- answers end */
+
+static void cancel(rt_sched *s, rt_job *j) {
+    j->stop = RT_STOP_INTERRUPT;
+    end_job(s, j, NULL);
+}
+
+static void fail_lost(rt_sched *s, rt_job *j) {
+    lb_err err;
+    lb_err_set(&err, LB_DEVICE_LOST, "the device was lost");
+    end_job(s, j, &err);
+}
+
+/* Takes jobs[i] out, keeping the order. */
+static void remove_running(rt_sched *s, uint32_t i) {
+    s->n_running--;
+    memmove(&s->running[i], &s->running[i + 1], (s->n_running - i) * sizeof s->running[0]);
+}
+
+static void drop_cancelled(rt_sched *s) {
+    for (uint32_t i = 0; i < s->n_running;) {
+        rt_job *j = s->running[i];
+        if (atomic_load(&j->mail->cancelled)) {
+            remove_running(s, i);
+            cancel(s, j);
+        } else {
+            i++;
+        }
+    }
+}
+
+/* ---- the queue; under the lock */
+
+static rt_job *pop(rt_sched *s) {
+    rt_job *j = s->first;
+    s->first = j->next;
+    s->last = s->first == NULL ? NULL : s->last;
+    s->n_queued--;
+    return j;
+}
+
+/* Cancelled ones leave the queue, wherever they stand; they are returned as a list. */
+static rt_job *take_cancelled(rt_sched *s) {
+    rt_job *gone = NULL;
+    rt_job **at = &s->first;
+    rt_job *last = NULL;
+    while (*at != NULL) {
+        rt_job *j = *at;
+        if (s->stop || atomic_load(&j->mail->cancelled)) {
+            *at = j->next;
+            j->next = gone;
+            gone = j;
+            s->n_queued--;
+        } else {
+            last = j;
+            at = &j->next;
+        }
+    }
+    s->last = last;
+    return gone;
+}
+
+/* Waits for work, then fills free slots. False: it is time to end. */
+static bool admit(rt_sched *s) {
+    pthread_mutex_lock(&s->lock);
+    s->n_in_slots = s->n_running;
+    while (!s->stop && s->n_running == 0 && s->first == NULL) {
+        pthread_cond_wait(&s->wake, &s->lock);
+    }
+    rt_job *gone = take_cancelled(s);
+    rt_job *jobs = NULL;
+    rt_job **end = &jobs;
+    for (uint32_t free = s->o.n_slots - s->n_running; free > 0 && s->first != NULL; free--) {
+        *end = pop(s);
+        end = &(*end)->next;
+        s->n_in_slots++;
+    }
+    *end = NULL;
+    bool go_on = !s->stop;
+    atomic_store(&s->metrics->waiting, s->n_queued);
+    atomic_store(&s->metrics->running, s->n_in_slots);
+    pthread_mutex_unlock(&s->lock);
+    while (gone != NULL) {
+        rt_job *next = gone->next;
+        cancel(s, gone);
+        gone = next;
+    }
+    while (jobs != NULL) {
+        rt_job *next = jobs->next;
+        begin(s, jobs);
+        jobs = next;
+    }
+    return go_on;
+}
+
+/* ---- steps */
+
+static bool in_prompt(const rt_job *j) {
+    return j->n_fed < j->o.n_prompt;
+}
+
+static void add_feed(rt_sched *s, uint32_t n, rt_job *j, const uint32_t *tokens, uint32_t n_tokens,
+                     bool logits) {
+    s->feeds[n] = (rt_feed){.seq = j->seq, .tokens = tokens, .n_tokens = n_tokens,
+                            .n_logits = logits ? 1 : 0};
+    s->fed[n] = j;
+}
+
+/* One row of every answer, then rows of prompts, the oldest first. */
+static uint32_t make_feeds(rt_sched *s) {
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < s->n_running; i++) {
+        if (!in_prompt(s->running[i])) {
+            add_feed(s, n++, s->running[i], &s->running[i]->token, 1, true);
+        }
+    }
+    uint32_t left = s->engine->chunk;
+    if (n > 0) {
+        uint32_t room = s->engine->model->t_max - n;
+        left = s->o.prompt_rows < room ? s->o.prompt_rows : room;
+    }
+    for (uint32_t i = 0; i < s->n_running && left > 0; i++) {
+        rt_job *j = s->running[i];
+        uint32_t rest = j->o.n_prompt - j->n_fed;
+        uint32_t rows = rest < left ? rest : left;
+        if (rest > 0) {
+            add_feed(s, n++, j, j->o.prompt + j->n_fed, rows, rows == rest);
+            left -= rows;
+        }
+    }
+    return n;
+}
+
+/* After a step in which the job's feed took part: the next token, if there are logits. False: the
+ * job failed, with err set. */
+static bool advance(rt_sched *s, const rt_feed *f, rt_job *j, lb_err *err) {
+    if (in_prompt(j)) {
+        j->n_fed += f->n_tokens;
+    }
+    return f->n_logits == 0 ||
+           rt_job_next(j, s->scratch, rt_engine_logits(s->engine, f->first_logit), err);
+}
+
+static void leave(rt_sched *s, rt_job *j, const lb_err *err) {
+    for (uint32_t i = 0; i < s->n_running; i++) {
+        if (s->running[i] == j) {
+            remove_running(s, i);
+            break;
+        }
+    }
+    if (err != NULL) {
+        RT_LOG(s->log, "error", "answer failed", RT_LOG_S("reason", err->text),
+               RT_LOG_U("prompt", j->o.n_prompt), RT_LOG_U("fed", j->n_fed),
+               RT_LOG_U("generated", j->n_generated));
+    }
+    end_job(s, j, err);
+}
+
+static void after_step(rt_sched *s, uint32_t from, uint32_t n) {
+    for (uint32_t i = from; i < from + n; i++) {
+        rt_job *j = s->fed[i];
+        lb_err err;
+        bool ok = advance(s, &s->feeds[i], j, &err);
+        if (!ok || j->ended) {
+            leave(s, j, ok ? NULL : &err);
+        }
+    }
+}
+
+static bool timed_step(rt_sched *s, rt_feed *feeds, uint32_t n, lb_err *err) {
+    double begin_s = rt_seconds();
+    uint64_t rows = 0;
+    bool ok = rt_engine_step(s->engine, feeds, n, err);
+    for (uint32_t i = 0; i < n; i++) {
+        rows += feeds[i].n_tokens;
+    }
+    atomic_fetch_add(&s->metrics->steps, 1);
+    atomic_fetch_add(&s->metrics->step_rows, rows);
+    atomic_fetch_add(&s->metrics->step_us, (uint64_t)((rt_seconds() - begin_s) * 1e6));
+    return ok;
+}
+
+/* False: the device is lost. */
+static bool step(rt_sched *s, uint32_t n) {
+    lb_err err;
+    if (timed_step(s, s->feeds, n, &err)) {
+        after_step(s, 0, n);
+        return true;
+    }
+    RT_LOG(s->log, "error", "step failed", RT_LOG_S("reason", err.text), RT_LOG_U("answers", n));
+    if (n == 1 && err.code != LB_DEVICE_LOST) {
+        leave(s, s->fed[0], &err);
+        return true;
+    }
+    for (uint32_t i = 0; i < n && err.code != LB_DEVICE_LOST; i++) {
+        if (timed_step(s, &s->feeds[i], 1, &err)) {
+            after_step(s, i, 1);
+        } else if (err.code != LB_DEVICE_LOST) {
+            leave(s, s->fed[i], &err);
+        }
+    }
+    return err.code != LB_DEVICE_LOST;
+}
+
+/* ---- the thread */
+
+static void end_all(rt_sched *s, bool lost) {
+    pthread_mutex_lock(&s->lock);
+    s->closed = true;
+    s->lost = lost;
+    rt_job *queue = s->first;
+    s->first = s->last = NULL;
+    s->n_queued = s->n_in_slots = 0;
+    pthread_mutex_unlock(&s->lock);
+    atomic_store(&s->metrics->waiting, 0);
+    atomic_store(&s->metrics->running, 0);
+    while (queue != NULL) {
+        rt_job *next = queue->next;
+        (lost ? fail_lost : cancel)(s, queue);
+        queue = next;
+    }
+    while (s->n_running > 0) {
+        rt_job *j = s->running[--s->n_running];
+        (lost ? fail_lost : cancel)(s, j);
+    }
+}
+
+static void *run(void *arg) {
+    rt_sched *s = arg;
+    bool lost = false;
+    while (!lost && admit(s)) {
+        drop_cancelled(s);
+        uint32_t n = make_feeds(s);
+        lost = n > 0 && !step(s, n);
+    }
+    end_all(s, lost);
+    if (lost && s->o.lost != NULL) {
+        s->o.lost(s->o.lost_arg);
+    }
+    return NULL;
+}
+
+static bool alloc(rt_sched *s, lb_err *err) {
+    const rt_model *m = s->engine->model;
+    uint32_t n = s->o.n_slots;
+    lb_arena_init(&s->arena, "scheduler", SCHED_BYTES);
+    s->feeds = lb_alloc_n(&s->arena, n, sizeof *s->feeds, err);
+    s->fed = lb_alloc_n(&s->arena, n, sizeof(rt_job *), err);
+    s->running = lb_alloc_n(&s->arena, n, sizeof(rt_job *), err);
+    s->busy = lb_alloc_n(&s->arena, n, sizeof *s->busy, err);
+    s->used_at = lb_alloc_n(&s->arena, n, sizeof *s->used_at, err);
+    return s->feeds != NULL && s->fed != NULL && s->running != NULL && s->busy != NULL &&
+           s->used_at != NULL &&
+           rt_sample_scratch_new(m->n_vocab, m->ctx, &s->arena, &s->scratch, err);
+}
+
+bool rt_sched_start(rt_engine *engine, const rt_sched_opts *opts, rt_log *log,
+                    rt_metrics *metrics, rt_sched **out, lb_err *err) {
+    rt_sched *s = calloc(1, sizeof *s);
+    if (s == NULL) {
+        return lb_err_set(err, LB_RESOURCES, "no memory for the scheduler");
+    }
+    *s = (rt_sched){.engine = engine, .o = *opts, .log = log, .metrics = metrics};
+    bool ok = alloc(s, err);
+    pthread_mutex_init(&s->lock, NULL);
+    pthread_cond_init(&s->wake, NULL);
+    if (ok && pthread_create(&s->thread, NULL, run, s) != 0) {
+        ok = lb_err_set(err, LB_RESOURCES, "no thread for the scheduler");
+    }
+    if (!ok) {
+        lb_arena_reset(&s->arena);
+        free(s);
+        return false;
+    }
+    *out = s;
+    return true;
+}
+
+void rt_sched_stop(rt_sched *s) {
+    if (s == NULL) {
+        return;
+    }
+    pthread_mutex_lock(&s->lock);
+    s->stop = true;
+    s->closed = true;
+    pthread_cond_signal(&s->wake);
+    pthread_mutex_unlock(&s->lock);
+    pthread_join(s->thread, NULL);
+    pthread_cond_destroy(&s->wake);
+    pthread_mutex_destroy(&s->lock);
+    lb_arena_reset(&s->arena);
+    free(s);
+}
+
+/* ---- from other threads */
+
+static void append(rt_sched *s, rt_job *j) {
+    j->next = NULL;
+    j->queued_s = rt_seconds();
+    if (s->last == NULL) {
+        s->first = j;
+    } else {
+        s->last->next = j;
+    }
+    s->last = j;
+    s->n_queued++;
+}
+
+rt_submitted rt_sched_submit(rt_sched *s, rt_job *const *jobs, uint32_t n) {
+    rt_submitted r = RT_SUBMITTED;
+    pthread_mutex_lock(&s->lock);
+    /* what is in the queue and in slots must fit into both together */
+    uint64_t load = (uint64_t)s->n_queued + s->n_in_slots + n;
+    if (s->closed || s->stop) {
+        r = s->lost ? RT_SCHED_LOST : RT_SCHED_STOPPING;
+    } else if (load > (uint64_t)s->o.n_slots + s->o.queue) {
+        r = RT_QUEUE_FULL;
+        atomic_fetch_add(&s->metrics->refused_full, 1);
+    } else {
+        for (uint32_t i = 0; i < n; i++) {
+            append(s, jobs[i]);
+        }
+        atomic_store(&s->metrics->waiting, s->n_queued);
+        pthread_cond_signal(&s->wake);
+    }
+    pthread_mutex_unlock(&s->lock);
+    return r;
+}
+
+void rt_sched_cancel(rt_sched *s, rt_mail *mail) {
+    atomic_store(&mail->cancelled, true);
+    pthread_mutex_lock(&s->lock);
+    pthread_cond_signal(&s->wake);
+    pthread_mutex_unlock(&s->lock);
+}
+
+void rt_sched_close(rt_sched *s) {
+    pthread_mutex_lock(&s->lock);
+    s->closed = true;
+    pthread_mutex_unlock(&s->lock);
+}
+
+uint32_t rt_sched_load(rt_sched *s) {
+    pthread_mutex_lock(&s->lock);
+    uint32_t n = s->n_queued + s->n_in_slots;
+    pthread_mutex_unlock(&s->lock);
+    return n;
+}
+
+bool rt_sched_is_lost(rt_sched *s) {
+    pthread_mutex_lock(&s->lock);
+    bool lost = s->lost;
+    pthread_mutex_unlock(&s->lock);
+    return lost;
+}
