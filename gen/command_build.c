@@ -19,6 +19,7 @@ typedef struct build_args {
     lg_model_args model;
     const char *out, *weights;
     const char *host, *compiler; /* of a GPU program */
+    const char *chat_template;
     uint64_t jobs;
 } build_args;
 
@@ -139,7 +140,7 @@ static bool emit(lg_context *c, const build_args *a, const lg_request *rq, bool 
         const lg_emit_options o = {
             c->root, *out,   *name,        r.file, linked,   linked ? NULL : make_image,
             &image,  rq->kv, a->model.pre, cc,     compiler, host,
-            in_use};
+            in_use,  a->chat_template};
         ok = lg_emit(r.plan, &r.proof, r.host, &o, c->arena, &result, err);
     }
     if (ok) {
@@ -160,7 +161,7 @@ static bool emit(lg_context *c, const build_args *a, const lg_request *rq, bool 
 
 static bool parse(lg_context *c, const char *name, const char *summary, build_args *a, int argc,
                   char *const *argv, lg_request *rq, bool *done, lb_err *err) {
-    lb_opt options[LG_MODEL_OPTIONS + 5];
+    lb_opt options[LG_MODEL_OPTIONS + 6];
     *a = (build_args){
         .model = lg_model_args_default(), .weights = "pack", .compiler = "nvcc", .jobs = 2};
     uint32_t n = lg_model_options(&a->model, options);
@@ -204,6 +205,9 @@ static bool parse(lg_context *c, const char *name, const char *summary, build_ar
                             "ROW",
                             "CPU row of a GPU program's host side; default: the\none "
                             "that `lagen targets` shows for the GPU"};
+    options[n++] = (lb_opt){"--template", NULL,  LB_OPT_TEXT, (void *)&a->chat_template,
+                            0,            0,     false,       NULL,
+                            "FILE",       "a chat template (Jinja) in place of the model file's"};
     const lb_command command = {name, summary, NULL, options, n, NULL, 0};
     if (!lg_model_parse(c, &command, &a->model, argc, argv, rq, done, err)) {
         return false;

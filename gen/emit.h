@@ -30,6 +30,7 @@ typedef struct lg_emit_options {
     const lg_hw_row *host; /* the CPU row of the host side; plan->hw itself for a CPU program */
     const lg_cuda_compiler
         *cuda; /* NULL for a CPU program, or if none is here: then the identity is unknown */
+    const char *chat_template; /* path of a chat template in place of the file's, or NULL */
 } lg_emit_options;
 
 typedef struct lg_emit_result {

@@ -1,17 +1,19 @@
 /* emit_text.c -- the parts of a program that handle text: tokenizer and chat template, where the
  * model file has them.
  *
- * A chat template that cannot be compiled fails the build with its line and construct; a model
- * without tokenizer gives a program that takes token ids only. */
+ * A chat template that cannot be compiled fails the build with its line and construct, and another
+ * one can be given; a model without tokenizer gives a program that takes token ids only. */
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "emit_parts.h"
 #include "gguf_value.h"
 #include "jinja/jinja.h"
 #include "tok.h"
 
 static const char *const TEMPLATE_KEY = "tokenizer.chat_template";
+enum { TEMPLATE_BYTES_MAX = 16 << 20 }; /* of a file; what compiles is shorter */
 
 /* The text of the token that key `id_key` names; a false value if the file has no such key. */
 static const lg_value *token_text(const lg_gguf *file, const char *id_key, lg_builder *b,
@@ -41,19 +43,56 @@ static const lg_value *token_text(const lg_gguf *file, const char *id_key, lg_bu
     return lg_build_bytes(b, v.s.data, v.s.n_bytes);
 }
 
-static bool emit_chat(lg_emitter *e, lb_err *err) {
-    lg_gguf_str source = {0};
-    lg_builder b;
-    lb_text c;
-    lb_arena scratch;
-    if (!lg_gguf_str_key(e->o->file, TEMPLATE_KEY, &source, err)) {
+/* The template's text, and what to call it in messages: the user's file, else the model's key. */
+static bool find_template(lg_emitter *e, lg_gguf_str *source, const char **name, lb_err *err) {
+    char *text = NULL;
+    size_t n = 0;
+    const char *path = e->o->chat_template;
+    if (path == NULL) {
+        *name = lb_format(e->arena, err, "key '%s'", TEMPLATE_KEY);
+        return *name != NULL && lg_gguf_str_key(e->o->file, TEMPLATE_KEY, source, err);
+    }
+    *name = lb_format(e->arena, err, "--template %s", path);
+    if (*name == NULL || !lb_read_file(path, TEMPLATE_BYTES_MAX, e->arena, &text, &n, err)) {
         return false;
     }
-    lb_text_init(&c, e->arena);
+    *source = (lg_gguf_str){.data = text, .n_bytes = n};
+    return true;
+}
+
+/* Whose text never gets into a prompt is no template. */
+static bool is_blank(const lg_gguf_str *s) {
+    for (uint64_t i = 0; i < s->n_bytes; i++) {
+        if (strchr(" \t\r\n", s->data[i]) == NULL || s->data[i] == '\0') {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool compile_template(const lg_gguf_str *source, const char *name, lb_text *c, lb_err *err) {
+    lb_arena scratch;
     lb_arena_init(&scratch, "chat template", 256 << 20);
-    bool ok = lg_jinja_compile(source.data, source.n_bytes, &scratch, &c, err) ||
-              lb_err_prefix(err, "key '%s'", TEMPLATE_KEY);
+    bool ok = lg_jinja_compile(source->data, source->n_bytes, &scratch, c, err) ||
+              lb_err_prefix(err, "%s", name);
     lb_arena_reset(&scratch);
+    return ok;
+}
+
+static bool emit_chat(lg_emitter *e, lb_err *err) {
+    lg_gguf_str source = {0};
+    const char *name = NULL;
+    lg_builder b;
+    lb_text c;
+    if (!find_template(e, &source, &name, err)) {
+        return false;
+    }
+    if (is_blank(&source)) {
+        return lb_err_set(err, LB_BAD_VALUE, "%s is empty; --template FILE gives another one",
+                          name);
+    }
+    lb_text_init(&c, e->arena);
+    bool ok = compile_template(&source, name, &c, err);
     lg_build_init(&b, e->arena);
     lg_value *params = lg_build_map(&b);
     const lg_value *bos =
@@ -96,5 +135,7 @@ bool lg_emit_text_parts(lg_emitter *e, lb_err *err) {
         (tok != NULL && !emit_tokenizer(e, tok, err))) {
         return false;
     }
-    return lg_gguf_find(e->o->file, TEMPLATE_KEY) == NULL || emit_chat(e, err);
+    bool has_template =
+        e->o->chat_template != NULL || lg_gguf_find(e->o->file, TEMPLATE_KEY) != NULL;
+    return !has_template || emit_chat(e, err);
 }
