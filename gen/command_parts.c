@@ -4,6 +4,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "kv.h"
+
 lg_model_args lg_model_args_default(void) {
     return (lg_model_args){.arch = "native", .kv = "f16", .slots = 1};
 }
@@ -22,10 +24,15 @@ uint32_t lg_model_options(lg_model_args *a, lb_opt *options) {
         {"--chunk", NULL, LB_OPT_UINT, &a->chunk, 1, 131072, false, NULL, "TOKENS",
          "rows of one prefill step; default 512, or the context\nif that is shorter"},
         {"--kv", NULL, LB_OPT_TEXT, (void *)&a->kv, 0, 0, false, NULL, "TYPE",
-         "type of cached keys and values: f16"},
+         "type of cached keys and values: f16 (default), or q8_0,\nbytes with a scale for each 32"},
         {"--pre", NULL, LB_OPT_TEXT, (void *)&a->pre, 0, 0, false, NULL, "NAME",
          "how text is cut into words, where the model file does not\nsay it or says it wrongly; "
          "docs/tokenizers.md lists names"},
+        {"--rope-mscale", NULL, LB_OPT_TEXT, (void *)&a->rope_mscale, 0, 0, false, NULL, "WHICH",
+         "magnitude of YaRN: formula (default), 1 + 0.1 ln factor times\nthe file's attn_factor; "
+         "key, the file's factor alone; or a number"},
+        {"--rope-beta", NULL, LB_OPT_TEXT, (void *)&a->rope_beta, 0, 0, false, NULL, "WHICH",
+         "bounds of YaRN's ramp, in turns: fixed (default), 32,1;\nkey, the file's; or FAST,SLOW"},
     };
     memcpy(options, list, sizeof list);
     return LG_MODEL_OPTIONS;
@@ -47,8 +54,9 @@ bool lg_model_parse(lg_context *c, const lb_command *command, const lg_model_arg
         return lb_err_set(err, LB_USAGE, "%s needs --model FILE; see %s --help", command->name,
                           command->name);
     }
-    if (strcmp(a->kv, "f16") != 0) {
-        return lb_err_set(err, LB_UNSUPPORTED, "--kv: '%s' is not supported; f16 is", a->kv);
+    const lg_kv_row *kv = NULL;
+    if (!lg_kv_find(a->kv, &kv, err)) {
+        return lb_err_prefix(err, "--kv");
     }
     *rq = (lg_request){.root = c->root,
                        .model = a->model,
@@ -56,7 +64,9 @@ bool lg_model_parse(lg_context *c, const lb_command *command, const lg_model_arg
                        .ctx = a->ctx,
                        .slots = a->slots,
                        .chunk = a->chunk,
-                       .kv = a->kv};
+                       .kv = a->kv,
+                       .rope_mscale = a->rope_mscale,
+                       .rope_beta = a->rope_beta};
     return true;
 }
 

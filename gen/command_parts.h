@@ -6,16 +6,17 @@
 #include "command.h"
 #include "pipeline.h"
 
-enum { LG_MODEL_OPTIONS = 7 };
+enum { LG_MODEL_OPTIONS = 9 };
 
 typedef struct lg_model_args {
-    const char *model, *arch, *kv, *pre;
+    const char *model, *arch, *kv, *pre, *rope_mscale, *rope_beta;
     uint64_t ctx, slots, chunk;
 } lg_model_args;
 
 lg_model_args lg_model_args_default(void);
 
-/* Fills options[0..LG_MODEL_OPTIONS) with --model --arch --ctx --slots --chunk --kv --pre; returns
+/* Fills options[0..LG_MODEL_OPTIONS) with --model --arch --ctx --slots --chunk --kv --pre
+ * --rope-mscale --rope-beta; returns
  * their number. */
 uint32_t lg_model_options(lg_model_args *a, lb_opt *options);
 

@@ -51,6 +51,9 @@ bool lg_emit_info(lg_emitter *e, const lg_value *all, const lg_value **out, lb_e
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
         lg_build_set(&b, root, keys[i], lg_value_find(all, keys[i]));
     }
+    if (e->plan->graph->notes != NULL) {
+        lg_build_set(&b, root, "notes", e->plan->graph->notes);
+    }
     lg_build_set(&b, root, "types", types(&b, e->plan->graph));
     lg_build_set_uint(&b, root, "launches", e->plan->n_launches);
     lg_build_set_uint(&b, root, "kernels", e->plan->n_kernels);

@@ -119,6 +119,9 @@ static bool build_input(const lg_gguf *file, const lg_build_options *o, const lg
     lg_build_set_uint(&b, options, "slots", o->slots);
     lg_build_set_uint(&b, options, "chunk", o->chunk);
     lg_build_set_string(&b, options, "kv", o->kv);
+    lg_build_set_string(&b, options, "rope_mscale",
+                        o->rope_mscale == NULL ? "formula" : o->rope_mscale);
+    lg_build_set_string(&b, options, "rope_beta", o->rope_beta == NULL ? "fixed" : o->rope_beta);
     lg_value *input = lg_build_map(&b);
     lg_build_set(&b, input, "meta", build_meta(&b, file));
     lg_build_set(&b, input, "tensors", build_tensors(&b, file, numbers));
@@ -129,16 +132,18 @@ static bool build_input(const lg_gguf *file, const lg_build_options *o, const lg
 
 /* ---- what it returns */
 
-/* { slots, positions, window, position_bytes } of a state of f16. */
+/* { slots, positions, window, position_bytes, elem } of a state. */
 static bool read_state(const lg_at *at, lg_gvalue *v, lb_err *err) {
+    static const char *const elems[] = {"f16", "i8", NULL};
     uint64_t bytes = 0;
-    if (!lg_at_uint(at, "slots", &v->slots, err) ||
+    uint32_t elem = 0;
+    if (!lg_at_choice(at, "elem", elems, &elem, err) || !lg_at_uint(at, "slots", &v->slots, err) ||
         !lg_at_uint(at, "positions", &v->positions, err) ||
         !lg_at_uint(at, "window", &v->window, err) ||
         !lg_at_uint(at, "position_bytes", &bytes, err)) {
         return false;
     }
-    v->elem = LG_ELEM_F16;
+    v->elem = elem == 0 ? LG_ELEM_F16 : LG_ELEM_I8;
     return (lb_mul(bytes, v->slots, &v->state_bytes) &&
             lb_mul(v->state_bytes, v->positions, &v->state_bytes)) ||
            lg_at_fail(at, NULL, err, LB_OVERFLOW,
@@ -319,6 +324,17 @@ static bool read_graph(const lg_value *v, const char *path, const lg_gguf *file,
         !lg_at_uint(&root, "ctx_train", &g->ctx_train, err) ||
         !read_lists(&root, file, arena, g, err) || !lg_at_u32(&root, "logits", &g->logits, err)) {
         return false;
+    }
+    lg_at notes;
+    if (lg_at_has(&root, "notes")) {
+        if (!lg_at_key(&root, "notes", &notes, err)) {
+            return false;
+        }
+        bool map = notes.value->kind == LG_VALUE_MAP;
+        if (!map && lg_value_count(notes.value) != 0) { /* an empty table is an array */
+            return lg_at_fail(&root, "notes", err, LB_BAD_TYPE, "is no map");
+        }
+        g->notes = map ? notes.value : NULL;
     }
     return g->logits < g->n_values || lg_at_fail(&root, "logits", err, LB_BAD_VALUE, "is no value");
 }

@@ -94,11 +94,14 @@ typedef struct lg_graph {
     uint32_t logits; /* value: f32 [L][n_vocab] */
     const lg_gguf_tensor **unused; /* of the file, read for nothing: worth a warning */
     uint32_t n_unused;
+    const lg_value *notes; /* what the architecture wants recorded: a map of texts, or NULL */
 } lg_graph;
 
 typedef struct lg_build_options {
     uint64_t ctx, slots, chunk;
-    const char *kv; /* "f16" */
+    const char *kv; /* "f16" or "q8_0" */
+    /* How a file's YaRN is read (templates/lib/rope.lua); NULL: "formula", "fixed" */
+    const char *rope_mscale, *rope_beta;
 } lg_build_options;
 
 /* Runs templates/arch/<general.architecture>.lua over the file's metadata. Reads no weight data but

@@ -71,8 +71,10 @@ static void put_parts(const planner *p, lg_builder *b, lg_value *op, const lg_gn
 }
 
 static void put_dims(const planner *p, lg_builder *b, lg_value *op, const lg_gnode *n) {
-    static const char *const rope_kv[] = {"n_head", "n_kv", "n_rot", "pairing", "cap", NULL};
-    static const char *const attn[] = {"n_head", "n_kv", "cap", "scale", "window", NULL};
+    static const char *const rope_kv[] = {"n_head", "n_kv", "n_rot", "pairing",
+                                          "cap",    "kv",   "gate",  NULL};
+    static const char *const attn[] = {"n_head", "n_kv", "cap",  "scale",
+                                       "window", "kv",   "gate", NULL};
     static const char *const table[] = {"freq", "mscale", NULL};
     const lg_gvalue *x = value_at(p, n, value_at(p, n, "x") != NULL ? "x" : "x_q");
     switch (n->op) {
@@ -104,11 +106,17 @@ static void put_dims(const planner *p, lg_builder *b, lg_value *op, const lg_gno
     case LG_OP_ROPE_KV:
         put_attrs(b, op, n, rope_kv);
         put_attr(b, op, n, "head_dim", "hd");
+        if (lg_node_operand(n, "q_norm") != NULL) {
+            put_attr(b, op, n, "eps", "eps");
+        }
         lg_build_set_uint(b, op, "slots", p->plan->limits.slots);
         break;
     case LG_OP_ATTN:
         put_attrs(b, op, n, attn);
         put_attr(b, op, n, "head_dim", "hd");
+        if (lg_value_find(n->attrs, "act") != NULL) {
+            put_attr(b, op, n, "act", "act");
+        }
         lg_build_set_uint(b, op, "slots", p->plan->limits.slots);
         break;
     default: break;

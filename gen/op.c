@@ -303,10 +303,12 @@ bool lg_op_shapes(const lg_graph *g, const lg_gnode *n, lb_err *err) {
     case LG_OP_EMBED: return rule_embed(&r);
     case LG_OP_ROPE_TABLE: return rule_rope_table(&r);
     case LG_OP_RMS_NORM: return rule_rms_norm(&r);
+    case LG_OP_HEAD_NORM: return lg_rule_head_norm(&r);
     case LG_OP_LINEAR: return rule_linear(&r);
     case LG_OP_ROPE: return lg_rule_rope(&r);
     case LG_OP_KV_STORE: return lg_rule_kv_store(&r);
     case LG_OP_ATTENTION: return lg_rule_attention(&r, "q", "k_cache", "v_cache");
+    case LG_OP_GATE: return lg_rule_gate(&r);
     case LG_OP_ADD: return lg_rule_same_shape(&r, "a", "b") && lg_rule_same_shape(&r, "a", "y");
     case LG_OP_SILU_MUL:
         return lg_rule_same_shape(&r, "gate", "up") && lg_rule_same_shape(&r, "gate", "y");

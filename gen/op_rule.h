@@ -48,5 +48,7 @@ bool lg_rule_attention(const lg_rule *r, const char *in, const char *k, const ch
 bool lg_rule_kv_store(const lg_rule *r);
 bool lg_rule_rope_kv(const lg_rule *r);
 bool lg_rule_rope(const lg_rule *r);
+bool lg_rule_head_norm(const lg_rule *r);
+bool lg_rule_gate(const lg_rule *r);
 
 #endif

@@ -47,7 +47,7 @@ static bool choose_limits(const lg_request *rq, const lg_gguf *file, lb_arena *a
                           ", the largest that would do",
                           rq->ctx, trained);
     }
-    *o = (lg_build_options){ctx, rq->slots, chunk, rq->kv};
+    *o = (lg_build_options){ctx, rq->slots, chunk, rq->kv, rq->rope_mscale, rq->rope_beta};
     return lg_limits_make(ctx, rq->slots, chunk, limits, err);
 }
 

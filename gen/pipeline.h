@@ -12,6 +12,7 @@ typedef struct lg_request {
     uint64_t slots;
     uint64_t chunk; /* 0: 512, or ctx if that is less */
     const char *kv;
+    const char *rope_mscale, *rope_beta; /* as in lg_build_options */
     const char *dump; /* a step's name, or NULL */
     lb_text *dump_out;
 } lg_request;

@@ -48,16 +48,39 @@ local function key(name, kind, value)
   return { key = "tokenizer." .. name, type = kind, value = value }
 end
 
+-- A short form of Laguna's messages: with or without thinking, without tools.
+local laguna = "〈|EOS|〉{% for message in messages %}{{ '<' + message['role'] + '>' }}" ..
+  "{% if message['role'] == 'assistant' %}{{ '</think>' }}{% endif %}" ..
+  "{{ message['content'] + '</' + message['role'] + '>\n' }}{% endfor %}" ..
+  "{% if add_generation_prompt %}{{ '<assistant>' + ('<think>' if enable_thinking else '</think>') }}{% endif %}"
+
+local laguna_marks = { "<system>", "</system>", "<user>", "</user>", "<assistant>", "<think>", "</think>",
+  "<tool_call>", "</tool_call>", "<arg_key>", "</arg_key>", "<arg_value>", "</arg_value>", "<tool_response>" }
+
+-- Control tokens of Laguna's vocabulary where their numbers are known: 2, 9 and 24; the message marks fill 10..23.
+local function laguna_control()
+  local list = {}
+  for i = 0, 9 do
+    table.insert(list, i == 2 and "〈|EOS|〉" or i == 9 and "〈|PAD|〉" or "〈|SPECIAL_" .. i .. "|〉")
+  end
+  for _, mark in ipairs(laguna_marks) do table.insert(list, mark) end
+  table.insert(list, "</assistant>")
+  return list
+end
+
 local styles = {
   chatml = { pre = "smollm", template = chatml, bos = 1, eos = 2, add_bos = false,
     control = { "<|endoftext|>", "<|im_start|>", "<|im_end|>" } },
   llama3 = { pre = "llama-bpe", template = llama3, bos = 0, eos = 3, add_bos = true,
     control = { "<|begin_of_text|>", "<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>" } },
+  laguna = { pre = "laguna", template = laguna, bos = 2, eos = 2, eot = 24, pad = 9, add_bos = false,
+    control = laguna_control(), printed = { first = 10, last = 23 } },
 }
 
 local M = {}
 
--- Byte-level BPE of n tokens: control tokens, 256 bytes, merges. style: "chatml" or "llama3".
+-- Byte-level BPE of n tokens: control tokens, 256 bytes, merges. style: "chatml", "llama3"
+-- or "laguna".
 function M.bpe(n, style)
   local s = styles[style]
   local tokens, kinds, merges = {}, {}, {}
@@ -65,14 +88,20 @@ function M.bpe(n, style)
     table.insert(tokens, text)
     table.insert(kinds, kind)
   end
-  for _, text in ipairs(s.control) do add(text, 3) end
+  for i, text in ipairs(s.control) do
+    local printed = s.printed and i - 1 >= s.printed.first and i - 1 <= s.printed.last
+    add(text, printed and 4 or 3) -- 4: user-defined, shown as text
+  end
   for _, text in ipairs(byte_characters()) do add(text, 1) end
   assert(n >= #tokens, "a byte-level BPE vocabulary of this style has at least " .. #tokens .. " tokens")
   grow("Ġ", n - #tokens, function(prefix, letter)
     add(prefix .. letter, 1)
     table.insert(merges, prefix .. " " .. letter)
   end)
-  return {
+  local more = {}
+  if s.eot then table.insert(more, key("ggml.eot_token_id", "u32", s.eot)) end
+  if s.pad then table.insert(more, key("ggml.padding_token_id", "u32", s.pad)) end
+  local list = {
     key("ggml.model", "string", "gpt2"),
     key("ggml.pre", "string", s.pre),
     key("ggml.tokens", "string[]", tokens),
@@ -84,6 +113,8 @@ function M.bpe(n, style)
     key("ggml.add_space_prefix", "bool", false),
     key("chat_template", "string", s.template),
   }
+  for _, entry in ipairs(more) do table.insert(list, entry) end
+  return list
 end
 
 -- SPM of n tokens: unknown and control tokens, 256 byte tokens, printable ASCII, merges. Chat style

@@ -36,7 +36,7 @@ local function dims(g)
   return d
 end
 
-local function attention(g, d, x, tab, cap)
+local function attention(g, d, x, tab)
   local p = "blk." .. g.layer .. "."
   local h = g:rms_norm("attn_norm", x, g:weight(p .. "attn_norm.weight", d.embd), d.eps)
   local function project(name, n)
@@ -49,7 +49,7 @@ local function attention(g, d, x, tab, cap)
   local turn = { head_dim = d.head_dim, n_rot = d.n_rot, pairing = "norm" }
   q = g:rope("q", q, tab, turn)
   k = g:rope("k", k, tab, turn)
-  local cache = g:kv_cache(d.kv, d.head_dim, cap, 0)
+  local cache = g:kv_cache(d.kv, d.head_dim, 0)
   g:kv_store(k, v, cache)
   local o = g:attention("attn", q, cache, { n_head = d.heads, scale = d.scale })
   local w = g:weight(p .. "attn_output.weight", d.heads * d.head_dim, d.embd)
@@ -78,12 +78,11 @@ local function build(input)
   local vocab = g:rows_of("token_embd.weight")
   local embd = g:weight("token_embd.weight", d.embd, vocab)
   local freq, mscale = rope.from_keys(g, "llama.", d.n_rot, g:numbers("rope_freqs.weight", d.n_rot // 2))
-  local cap = round_up(g.options.ctx, 256)
   local x = g:embed(embd, d.embd)
   local tab = g:rope_table(freq, mscale)
   for i = 0, d.layers - 1 do
     g.layer = i
-    x = attention(g, d, x, tab, cap)
+    x = attention(g, d, x, tab)
     x = feed_forward(g, d, x)
   end
   g.layer = -1

@@ -1,5 +1,6 @@
 local name = import("lib/name.lua")
 local descr = import("lib/descr.lua")
+local attn = import("lib/attn_parts.lua")
 
 -- Heads and rows of one cta. A (row, head) is a pair below: pairs of one key head run together, so
 -- that they share what is read of its keys and values; their scores and sums are the scratch.
@@ -16,42 +17,46 @@ local function check(op)
   if op.hd % 16 ~= 0 or op.hd > 256 then
     fail("attn: head size " .. op.hd .. " (a multiple of 16, at most 256)")
   end
-  if op.cap % 256 ~= 0 then fail("attn: cap must be a multiple of 256") end
+  if op.gate ~= "none" and op.act ~= "softplus" then fail("attn: gate of act '" .. tostring(op.act) .. "'") end
 end
 
-local function operands(op)
-  local width = (op.n_head + 2 * op.n_kv) * op.hd
-  local cells = op.slots * op.n_kv * op.cap * op.hd
-  local k = descr.operand("k", "read", tostring(cells), 2, 64)
-  local v = descr.operand("v", "read", tostring(cells), 2, 64)
+local function operands(op, kv)
+  local k = descr.operand("k", "read", tostring(attn.cells(op)), kv.elem_bytes, 64)
+  local v = descr.operand("v", "read", tostring(attn.cells(op)), kv.elem_bytes, 64)
   k.indexed = "step: slot < slots, pos % cap < cap"
   v.indexed = k.indexed
-  return { descr.operand("qkv", "read", "T * " .. width, 4, 64), k, v,
+  return { descr.operand("qkv", "read", "T * " .. attn.width(op), 4, 64), k, v,
            descr.operand("y", "write", "T * " .. op.n_head * op.hd, 4, 64) }
+end
+
+-- The literals that change the arithmetic; what most models do without stands last.
+local function dims(op)
+  local list = { op.n_head, op.n_kv, op.hd, name.f32(op.scale), op.window, op.cap, op.slots }
+  if op.gate ~= "none" then list[#list + 1] = "gate" .. op.gate end
+  return list
 end
 
 function module.describe(op)
   check(op)
-  local tile = tile_of(op)
+  local tile, kv = tile_of(op), attn.kv(op)
   return {
-    name = name.kernel("attn", { "f16" }, "f32", { op.n_head, op.n_kv, op.hd, name.f32(op.scale),
-      op.window, op.cap, op.slots }),
+    name = name.kernel("attn", { op.kv }, "f32", dims(op)),
     axes = { descr.rows_axis("T", tile.rows),
              descr.dim_axis("heads", exact_div(op.n_head, tile.heads), "y"),
              { name = "splits", kind = "kv", bound = "ctx", tile = 256, on = "loop",
                fold = "none" } },
     grid = { descr.row_ctas("T", tile.rows), tostring(exact_div(op.n_head, tile.heads)), "1" },
     block = 1,
-    params = { descr.param("qkv", "const float *"), descr.param("k", "const uint16_t *"),
-               descr.param("v", "const uint16_t *"), descr.param("y", "float *"),
+    params = { descr.param("qkv", "const float *"), descr.param("k", "const " .. kv.ctype .. " *"),
+               descr.param("v", "const " .. kv.ctype .. " *"), descr.param("y", "float *"),
                descr.step_param() },
-    operands = operands(op),
+    operands = operands(op, kv),
     covers = { { param = "y", rows = { axis = "rows", tile = tile.rows, n = "T" },
                  cols = { { axis = "heads", first = 0, tile = tile.heads * op.hd, begin = 0,
                             n = op.n_head * op.hd } } } },
     scratch = tile.pairs * (1088 + op.hd * 20 + 64) + 1024,
     reduction = "splits256", tolerance = 1e-5,
-    bytes = "slots * ctx * " .. op.n_kv * op.hd * 4 .. " + T * " .. op.n_head * op.hd * 8,
+    bytes = "slots * ctx * " .. op.n_kv * kv.block(op.hd) * kv.elem_bytes // 8 .. " + T * " .. op.n_head * op.hd * 8,
     flops = "T * ctx * " .. op.n_head * op.hd * 4,
     includes = { op.hw.isa, "isa_math.h" }, features = { "f16", "f32" },
   }
@@ -74,7 +79,8 @@ end
 
 %%template
 % local d = module.describe(params)
-% local width, tile = (n_head + 2 * n_kv) * hd, tile_of(params)
+% local width, tile, kv = attn.width(params), tile_of(params), attn.kv(params)
+% local block = kv.block(hd)
 % local pairs = tile.pairs
 % local share = tile.heads .. " heads of " .. tile.rows .. " rows"
 % local does = "softmax(scale * q k) v in splits of 256 positions; a cta has " .. share
@@ -118,13 +124,10 @@ ISA_FN uint32_t seen_to(const pairs *s, uint32_t i, uint32_t split) {
     return s->hi[i] < split ? 0 : s->hi[i] - split < 255 ? s->hi[i] - split + 1 : 256;
 }
 
-/* ISA_N keys from position `at` of a split, dimension 0; the next dimension is 16 halves on. */
-ISA_FN const uint16_t *keys_at(const uint16_t *keys, uint32_t at) {
-    return keys + (size_t)(at / 16) * ${16 * hd} + at % 16;
-}
+${kv.c_load(hd)}
 
 /* Scores of n pairs from i on, at n_vec * ISA_N positions from `at` on. */
-ISA_FN void score_tile(pairs *s, uint32_t i, const uint16_t *keys, uint32_t at, const uint32_t n,
+ISA_FN void score_tile(pairs *s, uint32_t i, const ${kv.ctype} *keys, uint32_t at, const uint32_t n,
     const uint32_t n_vec) {
     isa_f acc[16];
 #pragma GCC unroll 16
@@ -136,7 +139,7 @@ ISA_FN void score_tile(pairs *s, uint32_t i, const uint16_t *keys, uint32_t at, 
         isa_f k[4];
 #pragma GCC unroll 4
         for (uint32_t v = 0; v < n_vec; v++) {
-            k[v] = isa_load_half(keys_at(keys, at + v * ISA_N) + 16 * dim);
+            k[v] = kv_keys(keys, at + v * ISA_N, dim);
         }
 #pragma GCC unroll 16
         for (uint32_t j = 0; j < n; j++) {
@@ -157,7 +160,7 @@ ISA_FN void score_tile(pairs *s, uint32_t i, const uint16_t *keys, uint32_t at, 
 
 /* Scores of all pairs at the split's positions first..last, in whole vectors: what lies beyond is
  * still inside the split and is masked later. */
-static void scores(pairs *s, const uint16_t *keys, uint32_t first, uint32_t last) {
+static void scores(pairs *s, const ${kv.ctype} *keys, uint32_t first, uint32_t last) {
     uint32_t i = 0;
 % for _, n in ipairs(pair_tiles(tile)) do
 % local n_vec = vectors_of(n)
@@ -221,20 +224,20 @@ static void add_rows(float *to, const float *from, uint32_t n) {
 }
 
 /* sums (rows of ${hd}) of n pairs += weight * value over positions [from, to) of the split, in
- * n_vec * ISA_N dimensions; p and values point at the first pair's weights and first dimension. */
-ISA_FN void value_tile(float *sums, const float *p, const uint16_t *values, uint32_t from,
-    uint32_t to, const uint32_t n, const uint32_t n_vec) {
+ * n_vec * ISA_N dimensions from `dim` on; sums and p point at the first pair's. */
+ISA_FN void value_tile(float *sums, const float *p, const ${kv.ctype} *values, uint32_t dim,
+    uint32_t from, uint32_t to, const uint32_t n, const uint32_t n_vec) {
+    sums += dim;
     isa_f acc[16];
 #pragma GCC unroll 16
     for (uint32_t a = 0; a < n * n_vec; a++) {
         acc[a] = isa_load(sums + a / n_vec * ${hd} + a % n_vec * ISA_N);
     }
-    values += (size_t)from * ${hd};
-    for (uint32_t t = from; t < to; t++, values += ${hd}) {
+    for (uint32_t t = from; t < to; t++) {
         isa_f value[4];
 #pragma GCC unroll 4
         for (uint32_t v = 0; v < n_vec; v++) {
-            value[v] = isa_load_half(values + v * ISA_N);
+            value[v] = kv_values(values, t, dim + v * ISA_N);
         }
 #pragma GCC unroll 16
         for (uint32_t j = 0; j < n; j++) {
@@ -253,7 +256,7 @@ ISA_FN void value_tile(float *sums, const float *p, const uint16_t *values, uint
 
 /* value_tile over all dimensions, for n pairs from i on. */
 static void value_rows(const pairs *s, float (*sums)[${hd}], uint32_t i, uint32_t n,
-    const uint16_t *values, uint32_t from, uint32_t to) {
+    const ${kv.ctype} *values, uint32_t from, uint32_t to) {
     const uint32_t end = i + n;
 % for _, n in ipairs(pair_tiles(tile)) do
 % local n_vec = vectors_of(n)
@@ -261,10 +264,10 @@ static void value_rows(const pairs *s, float (*sums)[${hd}], uint32_t i, uint32_
         const uint32_t wide = ISA_ACCS == 16 ? ${n_vec} : ${(n_vec + 1) // 2};
         uint32_t dim = 0;
         for (; dim + wide * ISA_N <= ${hd}; dim += wide * ISA_N) {
-            value_tile(sums[i] + dim, s->p[i], values + dim, from, to, ${n}, wide);
+            value_tile(sums[i], s->p[i], values, dim, from, to, ${n}, wide);
         }
         for (; wide > 1 && dim < ${hd}; dim += ISA_N) {
-            value_tile(sums[i] + dim, s->p[i], values + dim, from, to, ${n}, 1);
+            value_tile(sums[i], s->p[i], values, dim, from, to, ${n}, 1);
         }
     }
 % end
@@ -274,7 +277,7 @@ static void value_rows(const pairs *s, float (*sums)[${hd}], uint32_t i, uint32_
  * them see runs together; what some see before and behind it is left to the halves of the pairs, in
  * the order of positions. Absent positions are not touched. */
 static void chain(const pairs *s, float (*sums)[${hd}], uint32_t i, uint32_t n,
-    const uint16_t *values, uint32_t split, uint32_t from, uint32_t to) {
+    const ${kv.ctype} *values, uint32_t split, uint32_t from, uint32_t to) {
     uint32_t all_from = from, all_to = to, some_from = to, some_to = from;
     for (uint32_t j = i; j < i + n; j++) {
         const uint32_t j_from = most(from, seen_from(s, j, split));
@@ -307,7 +310,7 @@ static void chain(const pairs *s, float (*sums)[${hd}], uint32_t i, uint32_t n,
 }
 
 /* part[0] becomes (chain 0 + chain 1) + (chain 2 + chain 3), the chains over 64 positions each. */
-static void split_values(pairs *s, const uint16_t *values, uint32_t split) {
+static void split_values(pairs *s, const ${kv.ctype} *values, uint32_t split) {
     const uint32_t n_floats = s->n * ${hd};
     for (uint32_t c = 0; c < 4; c++) {
         float (*sums)[${hd}] = s->part[c % 2 == 0 ? c / 2 : 2];
@@ -349,7 +352,7 @@ static void merge(pairs *s, uint32_t i, float top, float sum) {
 }
 
 /* One split of 256 positions from `split` on; keys and values point at its cells. */
-static void one_split(pairs *s, const uint16_t *keys, const uint16_t *values, uint32_t split) {
+static void one_split(pairs *s, const ${kv.ctype} *keys, const ${kv.ctype} *values, uint32_t split) {
     uint32_t first = 256, end = 0;
     float top[${pairs}], sum[${pairs}];
     for (uint32_t i = 0; i < s->n; i++) {
@@ -392,17 +395,31 @@ static void attend(const ${d.name}_params *p,
     }
 
     const uint32_t slot = p->step->slot_of_seq[p->step->seq_of_row[row]];
-    const size_t cell = ((size_t)slot * ${n_kv} + head / ${n_head // n_kv}) * ${cap * hd};
+    const size_t cell = ((size_t)slot * ${n_kv} + head / ${n_head // n_kv}) * ${cap // 16 * block};
     for (uint32_t split = lo / 256 * 256; split <= hi; split += 256) {
-        const size_t at = cell + (size_t)(split % ${cap}) * ${hd};
+        const size_t at = cell + (size_t)(split % ${cap} / 16) * ${block};
         one_split(&s, p->k + at, p->v + at, split);
     }
 
     for (uint32_t i = 0; i < s.n; i++) {
         float *y = p->y + (size_t)(row + i / ${tile.heads}) * ${n_head * hd};
         y += (head + i % ${tile.heads}) * ${hd};
+% if gate ~= "none" then
+        const float *gates = p->qkv + (size_t)(row + i / ${tile.heads}) * ${width} + ${(n_head + 2 * n_kv) * hd};
+% end
+% if gate == "head" then
+        const isa_f open = isa_softplus(isa_set1(gates[head + i % ${tile.heads}]));
+% elseif gate == "element" then
+        gates += (head + i % ${tile.heads}) * ${hd};
+% end
         for (uint32_t dim = 0; dim < ${hd}; dim += ISA_N) {
-            isa_store(y + dim, isa_div(isa_load(s.o[i] + dim), isa_set1(s.sum[i])));
+            isa_f o = isa_div(isa_load(s.o[i] + dim), isa_set1(s.sum[i]));
+% if gate == "head" then
+            o = isa_mul(o, open);
+% elseif gate == "element" then
+            o = isa_mul(o, isa_softplus(isa_load(gates + dim)));
+% end
+            isa_store(y + dim, o);
         }
     }
 }

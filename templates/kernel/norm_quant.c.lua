@@ -1,5 +1,6 @@
 local name = import("lib/name.lua")
 local descr = import("lib/descr.lua")
+local norm = import("lib/norm_parts.lua")
 
 local function kept(outputs)
   local list = {}
@@ -78,26 +79,7 @@ ${descr.c_head(d, "kernel/norm_quant.c.lua", does .. "; one row a cta", shapes)}
 
 ${descr.c_params(d)}
 
-/* 1 / sqrt(mean of squares + eps); 256 lanes, lane i has elements i, i + 256, .. */
-static float inverse_rms(const float *x) {
-    isa_f lane[256 / ISA_N];
-    for (uint32_t i = 0; i < 256 / ISA_N; i++) {
-        lane[i] = isa_set1(0.0f);
-    }
-    for (uint32_t col = 0; col < ${H}; col += 256) {
-        for (uint32_t i = 0; i < 256 / ISA_N && col + i * ISA_N < ${H}; i++) {
-            const uint32_t at = col + i * ISA_N;
-% if H % 16 == 0 then
-            isa_f v = isa_load(x + at);
-% else
-            isa_f v = isa_load_n(x + at, ${H} - at < ISA_N ? ${H} - at : ISA_N);
-% end
-            lane[i] = isa_fma(v, v, lane[i]);
-        }
-    }
-    float mean = isa_lanes_sum(lane) / ${H}.0f;
-    return 1.0f / isa_sqrt1(mean + ${hexfloat(eps)});
-}
+${norm.c_inverse_rms(H, eps)}
 
 ${descr.c_open(d)}
     for (uint32_t i = cta_begin; i < cta_end; i++) {

@@ -1,42 +1,71 @@
 local name = import("lib/name.lua")
 local descr = import("lib/descr.lua")
+local attn = import("lib/attn_parts.lua")
+local norm = import("lib/norm_parts.lua")
+
+local function operands(op, kv)
+  local guard = "step: slot < slots, pos % cap < cap"
+  local k = descr.operand("k", "write", tostring(attn.cells(op)), kv.elem_bytes, 64)
+  local v = descr.operand("v", "write", tostring(attn.cells(op)), kv.elem_bytes, 64)
+  k.indexed, v.indexed = guard, guard
+  local list = { descr.operand("qkv", "both", "T * " .. attn.width(op), 4, 64) }
+  if has(op, "eps") then
+    list[2] = descr.operand("q_norm", "read", tostring(op.hd), 4, 64)
+    list[3] = descr.operand("k_norm", "read", tostring(op.hd), 4, 64)
+  end
+  list[#list + 1] = descr.operand("table", "read", "T * " .. op.n_rot, 4, 64)
+  list[#list + 1] = k
+  list[#list + 1] = v
+  return list
+end
+
+local function params(op, kv)
+  local list = { descr.param("qkv", "float *") }
+  if has(op, "eps") then
+    list[2] = descr.param("q_norm", "const float *")
+    list[3] = descr.param("k_norm", "const float *")
+  end
+  for _, p in ipairs({ { "table", "const float *" }, { "k", kv.ctype .. " *" }, { "v", kv.ctype .. " *" } }) do
+    list[#list + 1] = descr.param(p[1], p[2])
+  end
+  list[#list + 1] = descr.step_param()
+  return list
+end
+
+-- The literals that change the arithmetic; what most models do without stands last.
+local function dims(op)
+  local list = { op.n_head, op.n_kv, op.hd, op.n_rot, op.pairing, op.cap, op.slots }
+  if op.gate ~= "none" then list[#list + 1] = "gate" .. op.gate end
+  if has(op, "eps") then list[#list + 1] = "norm" .. name.f32(op.eps) end
+  return list
+end
 
 function module.describe(op)
   if op.pairing ~= "norm" and op.pairing ~= "neox" then
     fail("rope_kv: pairing '" .. tostring(op.pairing) .. "'")
   end
-  if op.cap % 256 ~= 0 then fail("rope_kv: cap must be a multiple of 256") end
-  local width = (op.n_head + 2 * op.n_kv) * op.hd
-  local cells = op.slots * op.n_kv * op.cap * op.hd
-  local guard = "step: slot < slots, pos % cap < cap"
-  local k = descr.operand("k", "write", tostring(cells), 2, 64)
-  local v = descr.operand("v", "write", tostring(cells), 2, 64)
-  k.indexed, v.indexed = guard, guard
+  local kv, q = attn.kv(op), op.n_head * op.hd
+  local flops = (op.n_head + op.n_kv) * (op.n_rot * 3 + (has(op, "eps") and 5 * op.hd or 0))
   return {
-    name = name.kernel("rope_kv", { "f16" }, "f32",
-      { op.n_head, op.n_kv, op.hd, op.n_rot, op.pairing, op.cap, op.slots }),
+    name = name.kernel("rope_kv", { op.kv }, "f32", dims(op)),
     axes = { descr.rows_axis("T", 1) },
     grid = { "T", "1", "1" }, block = 1,
-    params = { descr.param("qkv", "float *"), descr.param("table", "const float *"),
-               descr.param("k", "uint16_t *"), descr.param("v", "uint16_t *"),
-               descr.step_param() },
-    operands = { descr.operand("qkv", "both", "T * " .. width, 4, 64),
-                 descr.operand("table", "read", "T * " .. op.n_rot, 4, 64), k, v },
+    params = params(op, kv), operands = operands(op, kv),
     covers = { { param = "qkv", partial = true, rows = { axis = "rows", tile = 1, n = "T" },
-                 cols = { { first = 0, tile = op.n_head * op.hd, begin = 0,
-                            n = op.n_head * op.hd } } } },
-    scratch = 4 * op.hd + 64, reduction = "none", tolerance = 1e-6,
-    bytes = "T * " .. (width * 8), flops = "T * " .. ((op.n_head + op.n_kv) * op.n_rot * 3),
+                 cols = { { first = 0, tile = q, begin = 0, n = q } } } },
+    scratch = 12 * op.hd + 1280, reduction = "none", tolerance = 1e-6,
+    bytes = "T * " .. (attn.width(op) * 8), flops = "T * " .. flops,
     includes = { op.hw.isa, "isa_math.h" }, features = { "f16" },
   }
 end
 
 %%template
-% local d = module.describe(params)
-% local width, half = (n_head + 2 * n_kv) * hd, n_rot // 2
-% local does = "rotates q in place, k into its cache, v into its cache (f16); one row a cta"
-% local shapes = "qkv [n_rows][" .. width .. "];  k [slot][" .. n_kv .. "][" .. cap // 16 .. "]["
-% shapes = shapes .. hd .. "][16];  v [slot][" .. n_kv .. "][" .. cap .. "][" .. hd .. "]"
+% local d, kv = module.describe(params), attn.kv(params)
+% local width, half, normed = attn.width(params), n_rot // 2, has(params, "eps")
+% local does = normed and "norms the heads of q and k, " or ""
+% does = does .. "rotates q in place, k into its cache, v into its cache (" .. params.kv .. "); one row a cta"
+% local shapes = "qkv [n_rows][" .. width .. "];  k, v [slot][" .. n_kv .. "][" .. cap // 16 .. " blocks of "
+% shapes = shapes .. kv.block(hd) .. "]"
 ${descr.c_head(d, "kernel/rope_kv.c.lua", does, shapes)}
 #include <stddef.h>
 #include <stdint.h>
@@ -54,6 +83,18 @@ ${descr.c_params(d)}
 static void rotate_pair(const float *cs, float a, float b, float *y_a, float *y_b) {
     *y_a = isa_fma1(a, cs[0], -(b * cs[1]));
     *y_b = isa_fma1(a, cs[1], b * cs[0]);
+}
+
+% end
+% if normed then
+${norm.c_inverse_rms(hd, eps)}
+
+/* One head: y = x / rms * w. */
+static void norm_head(const float *x, const float *w, float *y) {
+    const isa_f r = isa_set1(inverse_rms(x));
+    for (uint32_t i = 0; i < ${hd}; i += ISA_N) {
+        isa_store(y + i, isa_mul(isa_mul(isa_load(x + i), r), isa_load(w + i)));
+    }
 }
 
 % end
@@ -94,12 +135,7 @@ static void rotate(const float *x, const float *table, float *y) {
 % end
 }
 
-/* f32 to f16, ${hd} elements. */
-static void to_half(const float *x, uint16_t *y) {
-    for (uint32_t i = 0; i < ${hd}; i += ISA_N) {
-        isa_store_half(y + i, isa_load(x + i));
-    }
-}
+${kv.c_store(hd)}
 
 ${descr.c_open(d)}
     for (uint32_t t = cta_begin; t < cta_end; t++) {
@@ -109,20 +145,25 @@ ${descr.c_open(d)}
         float *row = p.qkv + (size_t)t * ${width};
 
         for (uint32_t h = 0; h < ${n_head}; h++) {
-            rotate(row + h * ${hd}, table, row + h * ${hd});
+            float *q = row + h * ${hd};
+% if normed then
+            norm_head(q, p.q_norm, q);
+% end
+            rotate(q, table, q);
         }
 
         for (uint32_t h = 0; h < ${n_kv}; h++) {
-            const size_t cell = ((size_t)slot * ${n_kv} + h) * ${cap * hd};
+            const size_t cell = ((size_t)slot * ${n_kv} + h) * ${attn.head_cells(params)};
+            const float *k = row + ${n_head * hd} + h * ${hd};
             float key[${hd}];
-            uint16_t half[${hd}];
-            rotate(row + ${n_head * hd} + h * ${hd}, table, key);
-            to_half(key, half);
-            uint16_t *k = p.k + cell + (size_t)(at / 16) * ${16 * hd} + at % 16;
-            for (uint32_t i = 0; i < ${hd}; i++) {
-                k[16 * i] = half[i];
-            }
-            to_half(row + ${(n_head + n_kv) * hd} + h * ${hd}, p.v + cell + (size_t)at * ${hd});
+% if normed then
+            norm_head(k, p.k_norm, key);
+            rotate(key, table, key);
+% else
+            rotate(k, table, key);
+% end
+            store_key(key, p.k + cell, at);
+            store_value(k + ${n_kv * hd}, p.v + cell, at);
         }
     }
 }

@@ -29,6 +29,31 @@ function M:key(name, kind, default)
   return v
 end
 
+-- An integer key inside [low, high] for each of n layers: one number for all, or an array.
+function M:per_layer(name, n, low, high, default)
+  local v = get(self.meta, name, default)
+  if v == nil or type(v) ~= "table" then
+    local one, list = self:int(name, low, high, default), {}
+    for i = 1, n do
+      list[i] = one
+    end
+    return list
+  end
+  if has(v, "long_array") or #v ~= n then
+    fail("key '" .. name .. "' has " .. (has(v, "long_array") and v.long_array or #v) .. " numbers for " .. n
+      .. " layers")
+  end
+  local list = {}
+  for i = 1, n do
+    if math.type(v[i]) ~= "integer" or v[i] < low or v[i] > high then
+      local got = math.type(v[i]) == "integer" and tostring(v[i]) or "no integer"
+      fail("key '" .. name .. "' of layer " .. i - 1 .. " is " .. got .. "; lagen takes " .. low .. " to " .. high)
+    end
+    list[i] = v[i]
+  end
+  return list
+end
+
 -- An integer key inside [low, high].
 function M:int(name, low, high, default)
   local v = self:key(name, "int", default)
@@ -133,10 +158,10 @@ local function tensor(role, id) return { role = role, tensor = id } end
 function M:width(v) return self.values[v + 1].width end
 function M:rows(v) return self.values[v + 1].rows end
 
--- What is kept between steps: a ring of `positions` for each slot, each of position_bytes (halves), of
--- which a row reads the last `window` (0 = all).
-function M:state(name, positions, position_bytes, window)
-  self.values[#self.values + 1] = { name = name, rows = "state", width = 0, type = "state",
+-- What is kept between steps: a ring of `positions` for each slot, each of position_bytes (elem "f16" or
+-- "i8"), of which a row reads the last `window` (0 = all).
+function M:state(name, positions, position_bytes, elem, window)
+  self.values[#self.values + 1] = { name = name, rows = "state", width = 0, type = "state", elem = elem,
     slots = self.options.slots, positions = positions, position_bytes = position_bytes, window = window }
   return #self.values - 1
 end
@@ -157,6 +182,13 @@ end
 function M:rms_norm(name, x, w, eps)
   local y = value(self, name, self:rows(x), self:width(x))
   node(self, "rms_norm", { read("x", x), tensor("w", w), read("y", y) }, { eps = eps })
+  return y
+end
+
+-- The same for each head of x by itself; w has one weight for each element of a head.
+function M:head_norm(name, x, w, head_dim, eps)
+  local y = value(self, name, self:rows(x), self:width(x))
+  node(self, "head_norm", { read("x", x), tensor("w", w), read("y", y) }, { head_dim = head_dim, eps = eps })
   return y
 end
 
@@ -181,7 +213,7 @@ end
 -- Writes the rows' keys and values into their slots' caches.
 function M:kv_store(k, v, cache)
   node(self, "kv_store", { read("k", k), read("v", v), read("k_cache", cache.k), read("v_cache", cache.v) },
-    { n_kv = cache.n_kv, head_dim = cache.head_dim, cap = cache.cap })
+    { n_kv = cache.n_kv, head_dim = cache.head_dim, cap = cache.cap, kv = cache.kv })
 end
 
 -- a: { n_head, scale }
@@ -190,17 +222,37 @@ function M:attention(name, q, cache, a)
   node(self, "attention",
     { read("q", q), read("k_cache", cache.k), read("v_cache", cache.v), read("y", y) },
     { n_head = a.n_head, n_kv = cache.n_kv, head_dim = cache.head_dim, cap = cache.cap,
-      scale = a.scale, window = cache.window })
+      scale = a.scale, window = cache.window, kv = cache.kv })
   return y
 end
 
--- One layer's cache of `cap` positions per slot (a multiple of 256), for attention over the last
--- `window` of them (0 = all).
-function M:kv_cache(n_kv, head_dim, cap, window)
-  local bytes = mul(n_kv, head_dim, 2)
+-- x times act(gate); gate has a number for each element of x or for each head. act: "softplus"
+function M:gate(name, x, gate, head_dim, act)
+  local y = value(self, name, self:rows(x), self:width(x))
+  node(self, "gate", { read("x", x), read("gate", gate), read("y", y) }, { head_dim = head_dim, act = act })
+  return y
+end
+
+-- Positions that a slot's ring must hold for attention over the last `window` (0 = all of the context):
+-- what a row reads and the rows of the largest step, which are all stored before the first of them reads;
+-- in whole splits of attention.
+function M:ring(window)
+  local ctx = self.options.ctx
+  if window == 0 then
+    return round_up(ctx, 256)
+  end
+  return round_up(math.min(ctx, window - 1 + math.max(self.options.chunk, self.options.slots)), 256)
+end
+
+-- One layer's cache for attention over the last `window` positions (0 = all).
+function M:kv_cache(n_kv, head_dim, window)
+  local kind = import("kv/" .. self.options.kv .. ".lua")
+  kind.check({ hd = head_dim })
+  local cap, bytes = self:ring(window), mul(n_kv, exact_div(mul(kind.block(head_dim), kind.elem_bytes), 16))
   local name = "kv." .. self.layer
-  return { n_kv = n_kv, head_dim = head_dim, cap = cap, window = window,
-    k = self:state(name .. ".k", cap, bytes, window), v = self:state(name .. ".v", cap, bytes, window) }
+  return { n_kv = n_kv, head_dim = head_dim, cap = cap, window = window, kv = self.options.kv,
+    k = self:state(name .. ".k", cap, bytes, kind.elem, window),
+    v = self:state(name .. ".v", cap, bytes, kind.elem, window) }
 end
 
 function M:add(name, a, b)
@@ -258,11 +310,17 @@ function M:take_rows(name, x)
   return y
 end
 
+-- A line for the program's manifest.
+function M:note(name, text)
+  self.notes[name] = text
+end
+
 -- fields: { n_layers, n_embd, n_vocab, ctx_train, logits }
 function M:finish(fields)
   fields.values = self.values
   fields.tensors = self.tensors
   fields.nodes = self.nodes
+  fields.notes = self.notes
   return fields
 end
 
@@ -275,6 +333,7 @@ local function new(input)
     tensors = {},
     tensor_ids = {},
     nodes = {},
+    notes = {},
     layer = -1,
   }
   for name, method in sorted_pairs(M) do

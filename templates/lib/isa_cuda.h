@@ -305,6 +305,12 @@ ISA_FN int32_t isa_ishl(int32_t a, int n) {
 
 /* ---- sums over a row and activations to bytes (docs/numerics.md) */
 
+/* The sum over 256 lanes in one warp, whose lane l has lanes l, l + 32, .. in v. */
+ISA_FN float isa_warp_lanes_sum(const float (&v)[8]) {
+    const float even = (v[0] + v[4]) + (v[2] + v[6]), odd = (v[1] + v[5]) + (v[3] + v[7]);
+    return isa_warp_sum(even + odd);
+}
+
 /* The sum over 256 lanes, lane i of thread i; `lane` is 256 floats of shared memory that no thread reads
  * any more. All threads of a cta of 256 call, and all get the sum. */
 ISA_FN float isa_lanes_sum(float mine, float *lane) {
@@ -315,8 +321,7 @@ ISA_FN float isa_lanes_sum(float mine, float *lane) {
     for (uint32_t i = 0; i < 8; i++) {
         v[i] = lane[32 * i + isa_lane()];
     }
-    const float even = (v[0] + v[4]) + (v[2] + v[6]), odd = (v[1] + v[5]) + (v[3] + v[7]);
-    return isa_warp_sum(even + odd);
+    return isa_warp_lanes_sum(v);
 }
 
 /* A warp's 32 numbers become a group: element l of lane l, its place q, the group's d and s. */

@@ -1,10 +1,10 @@
 -- rope.lua -- frequencies of rotary position embedding from a model's keys.
 --
--- frequencies(g, p) returns freq (radians per position, one per pair) and the magnitude. p: { n_rot,
--- base, factors (numbers or nil), type, factor, original_ctx, attn_factor, beta_fast, beta_slow }.
+-- frequencies(p) returns freq (radians per position, one per pair) and the magnitude. p: { n_rot, base,
+-- factors (numbers or nil), type, factor, mscale, for YaRN original_ctx, beta_fast, beta_slow }.
 -- Formulas: plain theta_i = base^(-2i/n_rot) / factors[i]; linear: theta / factor; YaRN (Peng et al.,
 -- arXiv 2309.00071): interpolation by a ramp between the pairs that turn beta_fast and beta_slow times in
--- the original context, and magnitude (1 + 0.1 ln factor) * attn_factor.
+-- the original context.
 
 local real = import("lib/real.lua")
 local M = {}
@@ -44,13 +44,45 @@ function M.frequencies(p)
     end
     freq[i + 1] = scaled
   end
-  if p.type == "yarn" then
-    return freq, (1.0 + 0.1 * real.log(p.factor)) * p.attn_factor
-  end
-  return freq, p.attn_factor
+  return freq, p.mscale
 end
 
--- Reads the standard keys (prefix "<arch>.") of builder g.
+-- The magnitude's and the ramp's sources, as --rope-mscale and --rope-beta name them: what they mean for p,
+-- whose keys have been read. Readers of these files disagree about both: llama.cpp multiplies the formula with
+-- attn_factor and has 32 and 1 whatever the file says; transformers takes the file's factor alone and its betas.
+local function magnitude(g, prefix, p)
+  local how = g.options.rope_mscale
+  if how == "formula" then
+    return (1.0 + 0.1 * real.log(p.factor)) * p.attn_factor
+  end
+  if how == "key" then
+    return g:number(prefix .. "rope.scaling.yarn_attn_factor", 0, 1e6, p.attn_factor)
+  end
+  local v = tonumber(how)
+  if not (v and v > 0 and v < 1e6) then
+    fail("--rope-mscale: '" .. how .. "' is neither formula nor key nor a number above 0")
+  end
+  return v + 0.0
+end
+
+local function betas(g, prefix)
+  local how = g.options.rope_beta
+  if how == "fixed" then
+    return 32.0, 1.0
+  end
+  if how == "key" then
+    return g:number(prefix .. "rope.scaling.yarn_beta_fast", 0, 1e6),
+      g:number(prefix .. "rope.scaling.yarn_beta_slow", 0, 1e6)
+  end
+  local fast, slow = string.match(how, "^([%d.]+),([%d.]+)$")
+  fast, slow = fast and tonumber(fast), slow and tonumber(slow)
+  if not (fast and slow and fast > slow and slow > 0) then
+    fail("--rope-beta: '" .. how .. "' is neither fixed nor key nor FAST,SLOW with FAST above SLOW above 0")
+  end
+  return fast + 0.0, slow + 0.0
+end
+
+-- Reads the standard keys (prefix "<arch>.") of builder g and the options that say how to; notes what is chosen.
 function M.from_keys(g, prefix, n_rot, factors)
   local kind = g:key(prefix .. "rope.scaling.type", "string", "linear")
   if kind ~= "none" and kind ~= "linear" and kind ~= "yarn" then
@@ -62,7 +94,7 @@ function M.from_keys(g, prefix, n_rot, factors)
     factor = 1.0
   end
   local ctx = g:int(prefix .. "context_length", 1, 1 << 30)
-  return M.frequencies({
+  local p = {
     n_rot = n_rot,
     base = g:number(prefix .. "rope.freq_base", 1, 1e12, 10000.0),
     factors = factors,
@@ -70,9 +102,17 @@ function M.from_keys(g, prefix, n_rot, factors)
     factor = factor,
     original_ctx = g:int(prefix .. "rope.scaling.original_context_length", 1, 1 << 30, ctx),
     attn_factor = g:number(prefix .. "rope.scaling.attn_factor", 0, 1e6, 1.0),
-    beta_fast = g:number(prefix .. "rope.scaling.yarn_beta_fast", 0, 1e6, 32.0),
-    beta_slow = g:number(prefix .. "rope.scaling.yarn_beta_slow", 0, 1e6, 1.0),
-  })
+  }
+  p.mscale = p.attn_factor
+  if kind == "yarn" then
+    p.mscale = magnitude(g, prefix, p)
+    p.beta_fast, p.beta_slow = betas(g, prefix)
+    g:note("rope", string.format("yarn: factor %g of %d positions, magnitude %.7g (%s), betas %g %g (%s)", factor,
+      p.original_ctx, p.mscale, g.options.rope_mscale, p.beta_fast, p.beta_slow, g.options.rope_beta))
+  elseif g.options.rope_mscale ~= "formula" or g.options.rope_beta ~= "fixed" then
+    fail("--rope-mscale and --rope-beta say how YaRN is read; this model's rope.scaling.type is " .. kind)
+  end
+  return M.frequencies(p)
 end
 
 return M

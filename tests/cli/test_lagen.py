@@ -24,7 +24,7 @@ from test_hostile import tiny
 
 LAGEN = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ROOT / "build" / "lagen").resolve()
 SANITIZED = "san" in LAGEN.parts
-MODEL = ["--model", "--arch", "--ctx", "--slots", "--chunk", "--kv", "--pre", "--help"]
+MODEL = ["--model", "--arch", "--ctx", "--slots", "--chunk", "--kv", "--pre", "--rope-mscale", "--rope-beta", "--help"]
 EMIT = MODEL + ["--out", "--weights", "--jobs", "--compiler", "--host"]
 OPTIONS = {
     "synth": ["--out", "--types", "--layers", "--seed", "--distinct-rows", "--header-only", "--help"],
@@ -120,7 +120,7 @@ def missing_things_are_1():
     refused(1, "nosuch/manifest.json: No such file", "verify", "nosuch")
     refused(1, "nosuch.lua", "synth", "synth/nosuch", "-o", "x.gguf")
     refused(1, "no target 'nosuch'", "plan", "-m", synth("tiny.gguf"), "--arch", "nosuch")
-    refused(1, "--kv: 'q8_0' is not supported; f16 is", "plan", "-m", "x", "--kv", "q8_0")
+    refused(1, "--kv: 'q4_0' is no type of keys and values; there are f16, q8_0", "plan", "-m", "x", "--kv", "q4_0")
     refused(1, "not a regular file", "inspect", FOLDER)
     assert not (FOLDER / "x.gguf").exists()
 

@@ -159,11 +159,49 @@ static void eval_rope(eval *e) {
     }
 }
 
+/* n heads of `dim`, each normed with w, in place. */
+static void norm_heads(const eval *e, double *x, uint64_t n, uint64_t dim, const double *w) {
+    for (uint64_t h = 0; h < n; h++) {
+        double sum = 0.0;
+        for (uint64_t i = 0; i < dim; i++) {
+            sum += x[h * dim + i] * x[h * dim + i];
+        }
+        double scale = 1.0 / sqrt(sum / (double)dim + number(e, "eps"));
+        for (uint64_t i = 0; i < dim; i++) {
+            x[h * dim + i] *= scale * w[i];
+        }
+    }
+}
+
+static void eval_head_norm(eval *e) {
+    uint64_t width = value_of(e, "x")->width;
+    uint64_t dim = integer(e, "head_dim");
+    copy(at(e, "y"), at(e, "x"), e->in->n_tokens * width);
+    norm_heads(e, at(e, "y"), e->in->n_tokens * width / dim, dim, at(e, "w"));
+}
+
+static double softplus(double x) {
+    return x > 0.0 ? x + log1p(exp(-x)) : log1p(exp(x));
+}
+
+static void eval_gate(eval *e) {
+    uint64_t n = e->in->n_tokens * value_of(e, "x")->width;
+    uint64_t per = value_of(e, "x")->width / value_of(e, "gate")->width;
+    for (uint64_t i = 0; i < n; i++) {
+        at(e, "y")[i] = at(e, "x")[i] * softplus(at(e, "gate")[i / per]);
+    }
+}
+
 static void eval_rope_kv(eval *e) {
-    uint64_t q = integer(e, "n_head") * integer(e, "head_dim");
-    uint64_t kv = integer(e, "n_kv") * integer(e, "head_dim");
+    uint64_t dim = integer(e, "head_dim");
+    uint64_t q = integer(e, "n_head") * dim;
+    uint64_t kv = integer(e, "n_kv") * dim;
     for (uint32_t t = 0; t < e->in->n_tokens; t++) {
-        double *row = at(e, "qkv") + t * (q + 2 * kv);
+        double *row = at(e, "qkv") + t * value_of(e, "qkv")->width;
+        if (at(e, "q_norm") != NULL) {
+            norm_heads(e, row, q / dim, dim, at(e, "q_norm"));
+            norm_heads(e, row + q, kv / dim, dim, at(e, "k_norm"));
+        }
         rotate(e, row, integer(e, "n_head") + integer(e, "n_kv"),
                at(e, "table") + t * integer(e, "n_rot"));
         copy(at(e, "k") + t * kv, row + q, kv);
@@ -171,7 +209,7 @@ static void eval_rope_kv(eval *e) {
     }
 }
 
-/* One head of one row over positions 0..t. */
+/* One head of one row over positions 0..t, or the window's. */
 static void attend(const eval *e, uint32_t t, uint64_t head, const double *q, const double *k,
                    const double *v, double *y) {
     uint64_t dim = integer(e, "head_dim");
@@ -179,7 +217,8 @@ static void attend(const eval *e, uint32_t t, uint64_t head, const double *q, co
     uint64_t of = head / (integer(e, "n_head") / integer(e, "n_kv")) * dim;
     double total = 0.0;
     memset(y, 0, dim * sizeof *y);
-    for (uint32_t p = 0; p <= t; p++) {
+    uint64_t window = integer(e, "window");
+    for (uint32_t p = window == 0 || t < window ? 0 : t - (uint32_t)window + 1; p <= t; p++) {
         double score = 0.0;
         for (uint64_t i = 0; i < dim; i++) {
             score += q[i] * k[p * kv + of + i];
@@ -199,10 +238,16 @@ static void eval_attention(eval *e, const char *q, const char *k, const char *v)
     uint64_t dim = integer(e, "head_dim");
     uint64_t width = value_of(e, q)->width;
     uint64_t out = value_of(e, "y")->width;
+    uint64_t n_gates = e->n->op == LG_OP_ATTN ? width - out - 2 * integer(e, "n_kv") * dim : 0;
+    uint64_t gates_per = n_gates == 0 ? 0 : out / n_gates;
     for (uint32_t t = 0; t < e->in->n_tokens; t++) {
         for (uint64_t h = 0; h < integer(e, "n_head"); h++) {
-            attend(e, t, h, at(e, q) + t * width + h * dim, at(e, k), at(e, v),
-                   at(e, "y") + t * out + h * dim);
+            double *y = at(e, "y") + t * out + h * dim;
+            attend(e, t, h, at(e, q) + t * width + h * dim, at(e, k), at(e, v), y);
+            const double *gates = at(e, q) + t * width + out + 2 * integer(e, "n_kv") * dim;
+            for (uint64_t i = 0; gates_per > 0 && i < dim; i++) {
+                y[i] *= softplus(gates[(h * dim + i) / gates_per]);
+            }
         }
     }
 }
@@ -262,6 +307,8 @@ static void eval_node(eval *e) {
     case LG_OP_ROPE_TABLE: eval_rope_table(e); break;
     case LG_OP_RMS_NORM:
     case LG_OP_NORM_QUANT: eval_norm(e); break;
+    case LG_OP_HEAD_NORM: eval_head_norm(e); break;
+    case LG_OP_GATE: eval_gate(e); break;
     case LG_OP_LINEAR: eval_linear(e); break;
     case LG_OP_ROPE: eval_rope(e); break;
     case LG_OP_KV_STORE:
@@ -279,7 +326,7 @@ static void eval_node(eval *e) {
     case LG_OP_MATMUL_ADD: eval_matmul(e); break;
     case LG_OP_ROPE_KV: eval_rope_kv(e); break;
     case LG_OP_ATTN: eval_attention(e, "qkv", "k", "v"); break;
-    case LG_N_OPS: fail();
+    default: fail_msg("op %d is not computed here", (int)e->n->op);
     }
 }
 

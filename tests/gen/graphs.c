@@ -77,10 +77,8 @@ uint32_t graphs_node(graphs *b, lg_op op, int32_t layer, const char *operands, c
     uint32_t id = b->g.n_nodes++;
     assert_true(id < GRAPHS_MAX);
     lg_gnode *n = &b->nodes[id];
-    *n = (lg_gnode){.op = op,
-                    .layer = layer,
-                    .operands = b->operands[id],
-                    .attrs = graphs_attrs(b, attrs)};
+    *n = (lg_gnode){
+        .op = op, .layer = layer, .operands = b->operands[id], .attrs = graphs_attrs(b, attrs)};
     while (*operands != '\0') {
         char word[64] = "";
         size_t len = strcspn(operands, " ");
@@ -105,10 +103,10 @@ static void llama_attention(graphs *b) {
     graphs_node(b, LG_OP_ROPE, 0, "x=%3 table=%1 y=%6", rope);
     graphs_node(b, LG_OP_ROPE, 0, "x=%4 table=%1 y=%7", rope);
     graphs_node(b, LG_OP_KV_STORE, 0, "k=%7 v=%5 k_cache=%8 v_cache=%9",
-                "{\"n_kv\": 2, \"head_dim\": 16, \"cap\": 256}");
+                "{\"n_kv\": 2, \"head_dim\": 16, \"cap\": 256, \"kv\": \"f16\"}");
     graphs_node(b, LG_OP_ATTENTION, 0, "q=%6 k_cache=%8 v_cache=%9 y=%10",
                 "{\"n_head\": 4, \"n_kv\": 2, \"head_dim\": 16, \"cap\": 256, \"scale\": 0.25, "
-                "\"window\": 0}");
+                "\"window\": 0, \"kv\": \"f16\"}");
     graphs_node(b, LG_OP_LINEAR, 0, "x=%10 w=@5 y=%11", "{}");
     graphs_node(b, LG_OP_ADD, 0, "a=%0 b=%11 y=%12", "{}");
 }
@@ -129,10 +127,11 @@ void graphs_llama(graphs *b, lg_qtype type) {
     static const struct {
         const char *name;
         uint64_t cols, rows;
-    } matrices[] = {{"embd", 64, 320}, {"attn_norm", 64, 1}, {"q", 64, 64},     {"k", 64, 32},
-                    {"v", 64, 32},     {"o", 64, 64},        {"ffn_norm", 64, 1}, {"gate", 64, 96},
-                    {"up", 64, 96},    {"down", 96, 64},     {"output_norm", 64, 1}};
-    static const uint64_t widths[] = {64, 16, 64, 64, 32, 32, 64, 32, 0, 0, 64,
+    } matrices[] = {{"embd", 64, 320},   {"attn_norm", 64, 1},  {"q", 64, 64},
+                    {"k", 64, 32},       {"v", 64, 32},         {"o", 64, 64},
+                    {"ffn_norm", 64, 1}, {"gate", 64, 96},      {"up", 64, 96},
+                    {"down", 96, 64},    {"output_norm", 64, 1}};
+    static const uint64_t widths[] = {64, 16, 64, 64, 32, 32, 64, 32, 0,  0,  64,
                                       64, 64, 64, 96, 96, 96, 64, 64, 64, 64, 320};
     graphs_open(b);
     for (size_t i = 0; i < sizeof matrices / sizeof *matrices; i++) {

@@ -197,7 +197,7 @@ static bool build_from(const char *build, const char *numbers, lb_err *e) {
     lg_host *host = NULL;
     lg_graph *g = NULL;
     char text[2048];
-    const lg_build_options o = {64, 2, 8, "f16"};
+    const lg_build_options o = {.ctx = 64, .slots = 2, .chunk = 8, .kv = "f16"};
     lb_arena_init(&arena, "graph", 1 << 26);
     gb_init(&bytes);
     gb_str(&bytes, "general.architecture", "t");
@@ -229,8 +229,8 @@ static bool build_from(const char *build, const char *numbers, lb_err *e) {
 
 #define VALUES "values = { { name = 'y', rows = 'T', width = 8, type = 'f32' } }"
 #define TENSORS "tensors = { { name = 'blk.0.w', cols = 8, rows = 4, mats = 1 } }"
-#define NODE \
-    "{ op = 'embed', layer = -1, attrs = {}, operands = { { role = 'w', tensor = 0 }, { role = " \
+#define NODE                                                                                       \
+    "{ op = 'embed', layer = -1, attrs = {}, operands = { { role = 'w', tensor = 0 }, { role = "   \
     "'y', value = 0 } } }"
 #define NODES "nodes = { " NODE " }"
 #define REST "n_layers = 1, n_embd = 8, n_vocab = 4, ctx_train = 64, logits = 0"
@@ -264,14 +264,14 @@ static void returned_data_is_checked(void **state) {
         {"return { values = { { name = 'y', rows = 'T', width = 8, type = 'f16' } }, " TENSORS
          ", " NODES ", " REST " }",
          LB_BAD_VALUE, "values[0].type"},
-        {"return { values = { { name = 'y', rows = 'T', width = 8, type = 'i32', below = -1 } }, "
-         TENSORS ", " NODES ", " REST " }",
+        {"return { values = { { name = 'y', rows = 'T', width = 8, type = 'i32', below = -1 } }, " TENSORS
+         ", " NODES ", " REST " }",
          LB_BAD_VALUE, "values[0].below"},
-        {"return { values = { { name = 'y', rows = 'state', width = 0, slots = 4, positions = 1 << "
+        {"return { values = { { name = 'y', rows = 'state', width = 0, elem = 'f16', slots = 4, positions = 1 << "
          "62, "
          "position_bytes = 2, window = 0 } }, " TENSORS ", " NODES ", " REST " }",
          LB_OVERFLOW, "values[0]: 4 slots"},
-        {"return { values = { { name = 'y', rows = 'state', width = 0, slots = 2, positions = 3, "
+        {"return { values = { { name = 'y', rows = 'state', width = 0, elem = 'f16', slots = 2, positions = 3, "
          "window = 0 "
          "} }, " TENSORS ", " NODES ", " REST " }",
          LB_MISSING, "values[0].position_bytes"},
@@ -362,7 +362,7 @@ static void unknown_architectures_are_named(void **state) {
     lb_err e = {0};
     lg_host *host = NULL;
     lg_graph *g = NULL;
-    const lg_build_options o = {64, 1, 8, "f16"};
+    const lg_build_options o = {.ctx = 64, .slots = 1, .chunk = 8, .kv = "f16"};
     lb_arena_init(&arena, "graph", 1 << 26);
     gb_init(&b);
     gb_str(&b, "general.architecture", "nosuch");
@@ -393,7 +393,7 @@ static void unused_tensors_are_listed(void **state) {
     lb_err e = {0};
     lg_host *host = NULL;
     lg_graph *g = NULL;
-    const lg_build_options o = {64, 1, 8, "f16"};
+    const lg_build_options o = {.ctx = 64, .slots = 1, .chunk = 8, .kv = "f16"};
     lb_arena_init(&arena, "graph", 1 << 26);
     gb_tiny_llama(&b, 1, LG_QTYPE_F16);
     gb_tensor(&b, "blk.0.attn_rot_embd.weight", LG_QTYPE_F32, 1, (uint64_t[]){8});

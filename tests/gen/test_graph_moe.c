@@ -52,7 +52,7 @@ static lg_gguf *model_file(gguf_bytes *bytes, lb_arena *arena) {
 
 /* Builds with `experts` as the text of the gate's third dimension, checks, and dumps into `out`. */
 static bool build(const char *experts, lb_text *out, lb_err *err) {
-    const lg_build_options options = {64, 1, 8, "f16"};
+    const lg_build_options options = {.ctx = 64, .slots = 1, .chunk = 8, .kv = "f16"};
     lb_arena arena;
     folder f;
     gguf_bytes bytes;

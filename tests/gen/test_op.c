@@ -14,7 +14,7 @@
 #include "graphs.h"
 #include "op.h"
 
-#define ROUTER(used, gating, norm, scale)                                                        \
+#define ROUTER(used, gating, norm, scale)                                                          \
     "{\"n_used\": " used ", \"gating\": \"" gating "\", \"norm\": " norm ", \"scale\": " scale "}"
 #define Q8 "x_q=%1 x_d=%2 x_s=%3"
 
@@ -31,14 +31,17 @@ static const right_node RIGHT[] = {
     {LG_OP_EMBED, "f64", "w64x320", "w=@0 y=%0", "{}"},
     {LG_OP_ROPE_TABLE, "f4", "", "y=%0", "{\"freq\": [1.0, 0.5], \"mscale\": 1.0}"},
     {LG_OP_RMS_NORM, "f64 f64", "n64x1", "x=%0 w=@0 y=%1", "{\"eps\": 0.1}"},
+    {LG_OP_HEAD_NORM, "f64 f64", "n16x1", "x=%0 w=@0 y=%1", "{\"head_dim\": 16, \"eps\": 0.1}"},
     {LG_OP_LINEAR, "f64 f96", "w64x96 n96x1", "x=%0 w=@0 b=@1 y=%1", "{}"},
     {LG_OP_ROPE, "f64 f16 f64", "", "x=%0 table=%1 y=%2",
      "{\"head_dim\": 32, \"n_rot\": 16, \"pairing\": \"neox\"}"},
     {LG_OP_KV_STORE, "f32 f32 s16384 s16384", "", "k=%0 v=%1 k_cache=%2 v_cache=%3",
-     "{\"n_kv\": 2, \"head_dim\": 16, \"cap\": 256}"},
+     "{\"n_kv\": 2, \"head_dim\": 16, \"cap\": 256, \"kv\": \"f16\"}"},
     {LG_OP_ATTENTION, "f64 s16384 s16384 f64", "", "q=%0 k_cache=%1 v_cache=%2 y=%3",
-     "{\"n_head\": 4, \"n_kv\": 2, \"head_dim\": 16, \"cap\": 256, \"scale\": 0.25, \"window\": "
-     "0}"},
+     "{\"n_head\": 4, \"n_kv\": 2, \"head_dim\": 16, \"cap\": 256, \"scale\": 0.25, \"window\": 0, "
+     "\"kv\": \"f16\", \"gate\": \"none\"}"},
+    {LG_OP_GATE, "f64 f4 f64", "", "x=%0 gate=%1 y=%2",
+     "{\"head_dim\": 16, \"act\": \"softplus\"}"},
     {LG_OP_ADD, "f64 f64 f64", "", "a=%0 b=%1 y=%2", "{}"},
     {LG_OP_SILU_MUL, "f64 f64 f64", "", "gate=%0 up=%1 y=%2", "{}"},
     {LG_OP_ROUTER, "f16 i4:16 f4", "n16x1", "logits=%0 bias=@0 ids=%1 weights=%2",
@@ -55,10 +58,10 @@ static const right_node RIGHT[] = {
     {LG_OP_MATMUL_ADD, "f96 b64 d2 h4", "w64x96", Q8 " w0=@0 y=%0", "{\"epilogue\": \"add\"}"},
     {LG_OP_ROPE_KV, "f128 f16 s16384 s16384", "", "qkv=%0 table=%1 k=%2 v=%3",
      "{\"n_head\": 4, \"n_kv\": 2, \"head_dim\": 16, \"cap\": 256, \"n_rot\": 16, \"pairing\": "
-     "\"norm\"}"},
+     "\"norm\", \"kv\": \"f16\", \"gate\": \"none\"}"},
     {LG_OP_ATTN, "f128 s16384 s16384 f64", "", "qkv=%0 k=%1 v=%2 y=%3",
-     "{\"n_head\": 4, \"n_kv\": 2, \"head_dim\": 16, \"cap\": 256, \"scale\": 0.25, \"window\": "
-     "0}"},
+     "{\"n_head\": 4, \"n_kv\": 2, \"head_dim\": 16, \"cap\": 256, \"scale\": 0.25, \"window\": 0, "
+     "\"kv\": \"f16\", \"gate\": \"none\"}"},
 };
 
 static void add_value(graphs *b, const char *word) {
@@ -81,8 +84,7 @@ static void add_tensor(graphs *b, const char *word) {
     char *x = NULL;
     uint64_t cols = strtoull(word + 1, &x, 10);
     uint64_t rows = strtoull(x + 1, &x, 10);
-    uint32_t t =
-        graphs_tensor(b, "t", word[0] == 'w' ? LG_QTYPE_Q8_0 : LG_QTYPE_F32, cols, rows);
+    uint32_t t = graphs_tensor(b, "t", word[0] == 'w' ? LG_QTYPE_Q8_0 : LG_QTYPE_F32, cols, rows);
     if (*x == 'x') {
         b->tensors[t].n_mats = strtoull(x + 1, NULL, 10);
     }
@@ -200,7 +202,8 @@ static void bent_nodes_are_refused(void **state) {
     (void)state;
     static const char heads[] =
         "{\"n_head\": %s, \"n_kv\": %s, \"head_dim\": %s, \"cap\": %s, \"scale\": 0.25, "
-        "\"window\": 0, \"n_rot\": %s, \"pairing\": \"%s\"}";
+        "\"window\": 0, \"n_rot\": %s, \"pairing\": \"%s\", \"kv\": \"f16\", \"gate\": "
+        "\"none\"}";
     static const struct {
         const char *n_head, *n_kv, *head_dim, *cap, *n_rot, *pairing;
         lg_op op;
@@ -299,6 +302,134 @@ static void bent_operands_are_refused(void **state) {
         graphs b;
         build(&b, right_of(bent[i].op), bent[i].operands, bent[i].attrs);
         refused(&b, bent[i].code, bent[i].says);
+        graphs_close(&b);
+    }
+}
+
+/* A row of 4 heads of q and 2 of k and v of 16 each, then gates; norms of q and k. */
+static void norms_and_gates(void **state) {
+    (void)state;
+    static const char attn[] =
+        "{\"n_head\": 4, \"n_kv\": 2, \"head_dim\": 16, \"cap\": 256, \"scale\": 0.25, \"window\": 0, "
+        "\"kv\": \"f16\", \"gate\": \"%s\", \"act\": \"%s\"}";
+    static const char rope_kv[] =
+        "{\"n_head\": 4, \"n_kv\": 2, \"head_dim\": 16, \"cap\": 256, \"n_rot\": 16, \"pairing\": "
+        "\"neox\", \"kv\": \"f16\", \"gate\": \"%s\"%s}";
+    static const char norms[] = "qkv=%0 q_norm=@0 k_norm=@1 table=%1 k=%2 v=%3";
+    static const struct {
+        lg_op op;
+        uint64_t width, norm;
+        const char *operands, *gate, *more; /* act of attn, attributes of rope_kv */
+        lb_code code;                       /* LB_OK: right */
+        const char *says;
+    } cases[] = {
+        {LG_OP_ATTN, 132, 0, NULL, "head", "softplus", LB_OK, ""},
+        {LG_OP_ATTN, 192, 0, NULL, "element", "softplus", LB_OK, ""},
+        {LG_OP_ATTN, 128, 0, NULL, "head", "softplus", LB_BAD_SHAPE, "'qkv' is 128, expected 132"},
+        {LG_OP_ATTN, 132, 0, NULL, "element", "softplus", LB_BAD_SHAPE, "expected 192"},
+        {LG_OP_ATTN, 132, 0, NULL, "none", "softplus", LB_BAD_SHAPE, "expected 128"},
+        {LG_OP_ATTN, 132, 0, NULL, "row", "softplus", LB_BAD_VALUE, "gate"},
+        {LG_OP_ATTN, 132, 0, NULL, "head", "tanh", LB_BAD_VALUE, "act"},
+        {LG_OP_ROPE_KV, 128, 16, norms, "none", ", \"eps\": 0.1", LB_OK, ""},
+        {LG_OP_ROPE_KV, 132, 16, norms, "head", ", \"eps\": 0.1", LB_OK, ""},
+        {LG_OP_ROPE_KV, 128, 16, norms, "head", ", \"eps\": 0.1", LB_BAD_SHAPE, "expected 132"},
+        {LG_OP_ROPE_KV, 128, 32, norms, "none", ", \"eps\": 0.1", LB_BAD_SHAPE,
+         "columns of 'q_norm'"},
+        {LG_OP_ROPE_KV, 128, 16, norms, "none", "", LB_MISSING, "eps"},
+        {LG_OP_ROPE_KV, 128, 16, "qkv=%0 q_norm=@0 table=%1 k=%2 v=%3", "none", ", \"eps\": 0.1",
+         LB_BAD_SHAPE, "number of 'k_norm' is 0"},
+        {LG_OP_ROPE_KV, 128, 16, "qkv=%0 k_norm=@0 table=%1 k=%2 v=%3", "none", ", \"eps\": 0.1",
+         LB_BAD_SHAPE, "number of 'q_norm' is 0"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char attrs[256];
+        graphs b;
+        lb_err e = {0};
+        snprintf(attrs, sizeof attrs, cases[i].op == LG_OP_ATTN ? attn : rope_kv, cases[i].gate,
+                 cases[i].more);
+        build(&b, right_of(cases[i].op), cases[i].operands, attrs);
+        b.values[0].width = cases[i].width;
+        graphs_tensor(&b, "q_norm", LG_QTYPE_F32, cases[i].norm, 1);
+        graphs_tensor(&b, "k_norm", LG_QTYPE_F32, cases[i].norm, 1);
+        if (cases[i].code != LB_OK) {
+            refused(&b, cases[i].code, cases[i].says);
+        } else if (!lg_op_shapes(&b.g, &b.nodes[0], &e)) {
+            fail_msg("%s", e.text);
+        }
+        graphs_close(&b);
+    }
+}
+
+static void bent_heads_are_refused(void **state) {
+    (void)state;
+    static const struct {
+        lg_op op;
+        const char *attrs, *says;
+        uint64_t gates;
+        lb_code code;
+    } bent[] = {
+        {LG_OP_HEAD_NORM, "{\"head_dim\": 0, \"eps\": 0.1}", "'x' is 64, expected 0", 0,
+         LB_BAD_SHAPE},
+        {LG_OP_HEAD_NORM, "{\"head_dim\": 48, \"eps\": 0.1}", "'x' is 16, expected 0", 0,
+         LB_BAD_SHAPE},
+        {LG_OP_HEAD_NORM, "{\"head_dim\": 32, \"eps\": 0.1}", "columns of 'w' is 16", 0,
+         LB_BAD_SHAPE},
+        {LG_OP_HEAD_NORM, "{\"head_dim\": 16}", "eps", 0, LB_MISSING},
+        {LG_OP_GATE, "{\"head_dim\": 16, \"act\": \"tanh\"}", "act", 4, LB_BAD_VALUE},
+        {LG_OP_GATE, "{\"head_dim\": 32, \"act\": \"softplus\"}", "'gate' is 4, expected 2", 4,
+         LB_BAD_SHAPE},
+        {LG_OP_GATE, "{\"head_dim\": 16, \"act\": \"softplus\"}", "'gate' is 8, expected 4", 8,
+         LB_BAD_SHAPE},
+        {LG_OP_GATE, "{\"head_dim\": 16, \"act\": \"softplus\"}", "'gate' is 1, expected 4", 1,
+         LB_BAD_SHAPE},
+    };
+    for (size_t i = 0; i < sizeof bent / sizeof *bent; i++) {
+        graphs b;
+        build(&b, right_of(bent[i].op), NULL, bent[i].attrs);
+        b.values[1].width = bent[i].op == LG_OP_GATE ? bent[i].gates : 64;
+        refused(&b, bent[i].code, bent[i].says);
+        graphs_close(&b);
+    }
+}
+
+/* Bytes with a scale for each 32 in place of halves. */
+static void caches_of_bytes(void **state) {
+    (void)state;
+    static const char attrs[] =
+        "{\"n_head\": 4, \"n_kv\": 1, \"head_dim\": %s, \"cap\": 256, \"scale\": 0.25, \"window\": 0, "
+        "\"kv\": \"%s\", \"gate\": \"none\"}";
+    static const struct {
+        const char *dim, *kv;
+        uint64_t width, bytes;
+        lg_elem elem;
+        lb_code code; /* LB_OK: right */
+        const char *says;
+    } cases[] = {
+        {"64", "q8_0", 384, 256 * 68, LG_ELEM_I8, LB_OK, ""},
+        {"64", "q8_0", 384, 256 * 128, LG_ELEM_I8, LB_BAD_SHAPE,
+         "bytes of 'k' is 32768, expected 17408"},
+        {"64", "q8_0", 384, 256 * 68, LG_ELEM_F16, LB_BAD_SHAPE, "is f16, expected i8"},
+        {"64", "f16", 384, 256 * 68, LG_ELEM_I8, LB_BAD_SHAPE, "is i8, expected f16"},
+        {"48", "q8_0", 288, 256 * 51, LG_ELEM_I8, LB_BAD_SHAPE, "'head_dim' is 16, expected 0"},
+        {"64", "q4_0", 384, 256 * 68, LG_ELEM_I8, LB_UNSUPPORTED, "kv"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[256];
+        graphs b;
+        lb_err e = {0};
+        snprintf(text, sizeof text, attrs, cases[i].dim, cases[i].kv);
+        build(&b, right_of(LG_OP_ATTN), NULL, text);
+        b.values[0].width = cases[i].width;
+        b.values[3].width = cases[i].width * 4 / 6;
+        for (int k = 1; k < 3; k++) {
+            b.values[k].elem = cases[i].elem;
+            b.values[k].state_bytes = cases[i].bytes;
+        }
+        if (cases[i].code != LB_OK) {
+            refused(&b, cases[i].code, cases[i].says);
+        } else if (!lg_op_shapes(&b.g, &b.nodes[0], &e)) {
+            fail_msg("%s", e.text);
+        }
         graphs_close(&b);
     }
 }
@@ -408,17 +539,13 @@ static void roles(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(right_nodes_pass),
-        cmocka_unit_test(bent_values_are_refused),
-        cmocka_unit_test(bent_tensors_are_refused),
-        cmocka_unit_test(bent_nodes_are_refused),
-        cmocka_unit_test(bent_operands_are_refused),
-        cmocka_unit_test(bent_caches_are_refused),
-        cmocka_unit_test(norm_rows_of_logits),
-        cmocka_unit_test(bent_experts_are_refused),
-        cmocka_unit_test(odd_widths_have_no_planes),
-        cmocka_unit_test(unknown_op_has_no_rule),
-        cmocka_unit_test(roles),
+        cmocka_unit_test(right_nodes_pass),          cmocka_unit_test(bent_values_are_refused),
+        cmocka_unit_test(bent_tensors_are_refused),  cmocka_unit_test(bent_nodes_are_refused),
+        cmocka_unit_test(bent_operands_are_refused), cmocka_unit_test(norms_and_gates),
+        cmocka_unit_test(bent_heads_are_refused),    cmocka_unit_test(caches_of_bytes),
+        cmocka_unit_test(bent_caches_are_refused),   cmocka_unit_test(norm_rows_of_logits),
+        cmocka_unit_test(bent_experts_are_refused),  cmocka_unit_test(odd_widths_have_no_planes),
+        cmocka_unit_test(unknown_op_has_no_rule),    cmocka_unit_test(roles),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests_name("op", tests, NULL, NULL);

@@ -142,22 +142,25 @@ static void biases_and_three_slots_bent(void **state) {
 
 static void one_row_steps_bent(void **state) {
     (void)state;
-    bend_model(&(plans_request){.recipe = "synth/llama-freqs",
-                                .types = "f16",
-                                .ctx = 256,
-                                .chunk = 1,
-                                .weights = true},
-               true, 1);
+    bend_model(
+        &(plans_request){
+            .recipe = "synth/llama-freqs", .types = "f16", .ctx = 256, .chunk = 1, .weights = true},
+        true, 1);
+}
+
+/* A layer that sees all and one with a window: two rings, norms of heads, gates. */
+static void windows_and_gates_bent(void **state) {
+    (void)state;
+    bend_model(&(plans_request){.recipe = "synth/laguna-odd", .layers = 2, .ctx = 512, .chunk = 5},
+               true, 3);
 }
 
 static void odd_sizes_bent(void **state) {
     (void)state;
-    bend_model(&(plans_request){.recipe = "synth/llama-576",
-                                .ctx = 4096,
-                                .slots = 3,
-                                .chunk = 70,
-                                .layers = 1},
-               true, 17);
+    bend_model(
+        &(plans_request){
+            .recipe = "synth/llama-576", .ctx = 4096, .slots = 3, .chunk = 70, .layers = 1},
+        true, 17);
 }
 
 static void mixed_types_bent(void **state) {
@@ -183,10 +186,15 @@ static void real_plans_are_proved(void **state) {
     (void)state;
     static const struct {
         const char *recipe, *types, *target;
+        uint32_t layers;
     } models[] = {
-        {"synth/llama-tiny", NULL, "x86-64-v2"},      {"synth/llama-tiny", "f32", "x86-64-v4"},
-        {"synth/llama-tiny", "q5_1", "aarch64-v8.2"}, {"synth/llama-576", NULL, "x86-64-v3"},
-        {"synth/llama-wide", NULL, "x86-64-v4-vnni"}, {"synth/llama-spm", NULL, "x86-64-v3"},
+        {"synth/llama-tiny", NULL, "x86-64-v2", 1},
+        {"synth/llama-tiny", "f32", "x86-64-v4", 1},
+        {"synth/llama-tiny", "q5_1", "aarch64-v8.2", 1},
+        {"synth/llama-576", NULL, "x86-64-v3", 1},
+        {"synth/llama-wide", NULL, "x86-64-v4-vnni", 1},
+        {"synth/llama-spm", NULL, "x86-64-v3", 1},
+        {"synth/laguna-dense", NULL, "x86-64-v3", 2},
     };
     static const struct {
         uint64_t slots, chunk;
@@ -194,9 +202,13 @@ static void real_plans_are_proved(void **state) {
     for (size_t m = 0; m < sizeof models / sizeof *models; m++) {
         for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
             plans p;
-            plans_open(&p, &(plans_request){.recipe = models[m].recipe, .types = models[m].types,
-                                            .target = models[m].target, .layers = 1, .ctx = 600,
-                                            .slots = limits[i].slots, .chunk = limits[i].chunk});
+            plans_open(&p, &(plans_request){.recipe = models[m].recipe,
+                                            .types = models[m].types,
+                                            .target = models[m].target,
+                                            .layers = models[m].layers,
+                                            .ctx = 600,
+                                            .slots = limits[i].slots,
+                                            .chunk = limits[i].chunk});
             assert_true(p.r.proof.n_facts > 100);
             plans_close(&p);
         }
@@ -445,11 +457,9 @@ static void limits_of_the_row(void **state) {
 static void wide_indexes(void **state) {
     (void)state;
     plans p;
-    plans_open(&p, &(plans_request){.recipe = "synth/llama-70b",
-                                    .layers = 1,
-                                    .slots = 17,
-                                    .ctx = 131072,
-                                    .chunk = 7});
+    plans_open(
+        &p, &(plans_request){
+                .recipe = "synth/llama-70b", .layers = 1, .slots = 17, .ctx = 131072, .chunk = 7});
     for (uint32_t i = 0; i < p.r.plan->n_kernels; i++) {
         lg_operand *o = (lg_operand *)(uintptr_t)p.r.plan->kernels[i].operands;
         for (uint32_t j = 0; j < p.r.plan->kernels[i].n_operands; j++) {
@@ -512,6 +522,7 @@ int main(void) {
         cmocka_unit_test(tiny_from_json_bent_everywhere),
         cmocka_unit_test(biases_and_three_slots_bent),
         cmocka_unit_test(one_row_steps_bent),
+        cmocka_unit_test(windows_and_gates_bent),
         cmocka_unit_test(odd_sizes_bent),
         cmocka_unit_test(mixed_types_bent),
         cmocka_unit_test(every_excuse_is_used),

@@ -29,15 +29,18 @@ def rope_table(n_rot, base, mscale=1.0):
     return op, [[(0, 0, 4)], [(0, 131064, 8), (1, 1000000, 1)]]
 
 
-def rope_kv(n_head, n_kv, hd, n_rot, pairing, cap=512, slots=3):
+def rope_kv(n_head, n_kv, hd, n_rot, pairing, cap=512, slots=3, kv="f16", gate="none", **more):
+    """more: eps, the norm of heads in front."""
     op = {"family": "rope_kv", "n_head": n_head, "n_kv": n_kv, "hd": hd, "n_rot": n_rot,
-          "pairing": pairing, "cap": cap, "slots": slots}
+          "pairing": pairing, "cap": cap, "slots": slots, "kv": kv, "gate": gate, **more}
     return op, [[(1, 0, 1)], [(2, 250, 20), (0, 1020, 9)]]
 
 
-def attn(n_head, n_kv, hd, window=0, cap=768, slots=3, steps=None):
+def attn(n_head, n_kv, hd, window=0, cap=768, slots=3, steps=None, kv="f16", gate="none"):
     op = {"family": "attn", "n_head": n_head, "n_kv": n_kv, "hd": hd, "scale": hd ** -0.5,
-          "window": window, "cap": cap, "slots": slots}
+          "window": window, "cap": cap, "slots": slots, "kv": kv, "gate": gate}
+    if gate != "none":
+        op["act"] = "softplus"
     return op, steps or ATTN_STEPS
 
 
@@ -45,6 +48,10 @@ ATTN_STEPS = [[(0, 0, 1)], [(1, 254, 3)], [(1, 255, 1)], [(1, 256, 1)], [(2, 257
               [(0, 100, 5)], [(0, 0, 33)], [(2, 240, 40)], [(1, 600, 2), (0, 15, 1), (2, 511, 17)]]
 WINDOW_STEPS = [[(0, 0, 33)], [(1, 99, 3)], [(2, 350, 20)], [(1, 1000, 17), (0, 255, 1)],
                 [(0, 2047, 2)]]
+
+# Windows of 8 and 64 in rings of 256: rows at window - 1, window, window + 1, around the ring's end.
+SMALL_WINDOW_STEPS = [[(0, 0, 9)], [(1, 6, 1)], [(1, 7, 1)], [(1, 8, 1)], [(2, 62, 3)], [(0, 250, 17)],
+                      [(1, 1021, 5), (2, 511, 2)]]
 
 CASES = [
     matmul(576, ("q4_1", 576), ("q4_1", 192), ("q4_1", 192), T=(1, 2, 8, 16, 17, 33, 130)),
@@ -75,7 +82,15 @@ CASES = [
     quant(32), quant(1536),
     rope_table(64, 10000.0), rope_table(24, 500000.0, 1.3465736),
     rope_kv(9, 3, 64, 64, "norm"), rope_kv(2, 1, 32, 24, "neox"), rope_kv(2, 2, 48, 20, "norm"),
+    rope_kv(3, 1, 128, 64, "neox", eps=1e-6, gate="head"),
+    rope_kv(4, 2, 80, 80, "neox", eps=1e-6, gate="element"),
+    rope_kv(2, 1, 256, 48, "norm", eps=1e-5), rope_kv(3, 1, 64, 32, "neox", kv="q8_0"),
+    rope_kv(6, 2, 128, 128, "neox", kv="q8_0", eps=1e-6, gate="head"),
     attn(9, 3, 64), attn(4, 4, 16, window=100, cap=512, steps=WINDOW_STEPS),
     attn(8, 1, 128), attn(2, 1, 256, steps=ATTN_STEPS[1:8:2]),
     attn(20, 1, 16, window=300, cap=512, steps=WINDOW_STEPS[1:4]),
+    attn(6, 1, 128, window=8, cap=256, steps=SMALL_WINDOW_STEPS, gate="head"),
+    attn(4, 2, 48, gate="element", steps=ATTN_STEPS[1:8:2]),
+    attn(4, 2, 64, kv="q8_0"), attn(9, 1, 128, kv="q8_0", gate="head", steps=ATTN_STEPS[2:8:2]),
+    attn(2, 1, 32, window=64, cap=256, steps=SMALL_WINDOW_STEPS, kv="q8_0", gate="element"),
 ]

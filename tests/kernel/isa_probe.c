@@ -55,6 +55,7 @@ static void arithmetic(const float *a, const float *b, const float *c, size_t n)
     EACH_VECTOR put_f(isa_max(isa_load(a + i), isa_load(b + i)));
     EACH_VECTOR put_f(isa_exp(isa_load(a + i)));
     EACH_VECTOR put_f(isa_silu(isa_load(a + i)));
+    EACH_VECTOR put_f(isa_softplus(isa_load(a + i)));
     for (size_t i = 0; i < n; i++) {
         float one[2] = {isa_fma1(a[i], b[i], c[i]), isa_sqrt1(a[i] < 0.0f ? -a[i] : a[i])};
         put(one, sizeof one);

@@ -203,23 +203,78 @@ class RopeTable:
         return np.abs(y - self.want) <= 1.3e-7 * np.abs(self.want) + 1e-13
 
 
+# Caches, as float arrays [slot][kv head][position][d] and as a kernel lays them out (templates/kv).
+
+def blocks_of(x, transpose):
+    """[slots][n_kv][cap][n] in blocks of 16 positions, those of keys transposed."""
+    x = x.reshape(*x.shape[:2], x.shape[2] // 16, 16, x.shape[3])
+    return np.ascontiguousarray(x.swapaxes(3, 4) if transpose else x)
+
+
+def positions_of(blocks, transpose):
+    x = blocks.swapaxes(3, 4) if transpose else blocks
+    return x.reshape(*x.shape[:2], -1, x.shape[4])
+
+
+def cache_bytes(kv, codes, scales, transpose):
+    """codes: halves or bytes [slots][n_kv][cap][hd]; scales: halves [..][hd / 32] or None."""
+    codes = blocks_of(codes, transpose)
+    if kv == "f16":
+        return codes
+    scales = blocks_of(scales, transpose)
+    flat = codes.shape[:3] + (-1,)
+    parts = [a.reshape(flat).view(np.int8) for a in (codes, scales)]
+    return np.ascontiguousarray(np.concatenate(parts, 3))
+
+
+def cache_parts(kv, data, op, transpose):
+    """The reverse: codes and scales by position; of a cache of halves the halves and None."""
+    n_kv, cap, hd = op["n_kv"], op["cap"], op["hd"]
+    shape = (op["slots"], n_kv, cap // 16)
+    block = (hd, 16) if transpose else (16, hd)
+    groups = (hd // 32, 16) if transpose else (16, hd // 32)
+    if kv == "f16":
+        return positions_of(data.view(np.float16).reshape(shape + block), transpose), None
+    data = data.view(np.int8).reshape(shape + (17 * hd,))
+    codes = data[..., :16 * hd].reshape(shape + block)
+    scales = np.ascontiguousarray(data[..., 16 * hd:]).view(np.float16).reshape(shape + groups)
+    return positions_of(codes, transpose), positions_of(scales, transpose)
+
+
+def cache_values(kv, codes, scales):
+    """What a cache means, in float64."""
+    if kv == "f16":
+        return codes.astype(np.float64)
+    return codes * np.repeat(scales.astype(np.float64), 32, axis=-1)
+
+
+def row_width(op):
+    gates = {"none": 0, "head": op["n_head"], "element": op["n_head"] * op["hd"]}
+    return (op["n_head"] + 2 * op["n_kv"]) * op["hd"] + gates[op["gate"]]
+
+
 class RopeKv:
     def __init__(self, op, step, layouts, rng):
         self.op, self.step = op, step
-        n_head, n_kv, hd = op["n_head"], op["n_kv"], op["hd"]
-        self.qkv = rng.standard_normal((step.n_rows, (n_head + 2 * n_kv) * hd)).astype(np.float32)
+        n_kv, hd = op["n_kv"], op["hd"]
+        self.qkv = rng.standard_normal((step.n_rows, row_width(op))).astype(np.float32)
+        self.qkv[0, :hd] *= np.float32(1e-3)  # eps counts
         phi = step.pos[:, None] * 0.37 ** np.arange(op["n_rot"] // 2)
         self.table = np.stack([np.cos(phi), np.sin(phi)], 2).astype(np.float32)
-        cells = (op["slots"], n_kv, op["cap"] // 16, hd, 16)
-        self.k = rng.integers(0, 2 ** 16, cells).astype(np.uint16)
-        self.v = rng.integers(0, 2 ** 16, (op["slots"], n_kv, op["cap"], hd)).astype(np.uint16)
-        self.operands = {"qkv": self.qkv, "table": self.table, "k": self.k, "v": self.v}
+        self.norms = (1 + 0.2 * rng.standard_normal((2, hd))).astype(np.float32)
+        cells = op["slots"] * n_kv * op["cap"]
+        per = 2 * hd if op["kv"] == "f16" else hd + hd // 16
+        self.k, self.v = (rng.integers(0, 256, cells * per).astype(np.uint8) for _ in "kv")
+        self.operands = {"qkv": self.qkv, "q_norm": self.norms[0], "k_norm": self.norms[1],
+                         "table": self.table, "k": self.k, "v": self.v}
 
-    def rotated(self, x):
-        """x [rows, heads, hd] in float64."""
+    def rotated(self, x, norm):
+        """x [rows, heads, hd] in float64, normed if the op says so."""
         n_rot, half = self.op["n_rot"], self.op["n_rot"] // 2
         c, s = (self.table[:, None, :, i].astype(np.float64) for i in (0, 1))
         x = x.astype(np.float64).copy()
+        if "eps" in self.op:
+            x = x / np.sqrt((x * x).mean(2, keepdims=True) + self.op["eps"]) * norm
         first = np.arange(half) * 2 if self.op["pairing"] == "norm" else np.arange(half)
         second = first + 1 if self.op["pairing"] == "norm" else first + half
         assert second.max() < n_rot
@@ -227,59 +282,99 @@ class RopeKv:
         x[:, :, first], x[:, :, second] = a * c - b * s, a * s + b * c
         return x
 
+    def stored(self, data, was, want, transpose, exact):
+        """The rows' cells hold `want` [rows, n_kv, hd] as well as the type can; others are as before."""
+        op, kv = self.op, self.op["kv"]
+        new, old = (cache_parts(kv, d, op, transpose) for d in (data, was))
+        slot, at = self.step.slot[self.step.seq], self.step.pos % op["cap"]
+        good = []
+        for i, part in enumerate(new):
+            if part is not None:
+                mine = part[slot, :, at]
+                back = part.copy()
+                back[slot, :, at] = old[i][slot, :, at]
+                good.append(back.view(np.uint8) == old[i].view(np.uint8))
+        codes = new[0][slot, :, at]
+        if kv == "f16":
+            error = 1e-6 * (not exact) + 2.0 ** -11 * np.abs(want)
+            good.append(np.abs(codes.astype(np.float64) - want) <= error)
+            return good
+        scales = new[1][slot, :, at].astype(np.float64)
+        amax = np.abs(want).reshape(*want.shape[:2], -1, 32).max(3)
+        good.append(np.abs(scales - amax / 127) <= 2.0 ** -10 * amax / 127)
+        got = codes * np.repeat(scales, 32, axis=-1)
+        good.append(np.abs(got - want) <= 0.501 * np.repeat(scales, 32, axis=-1) + 2e-6)
+        good.append(np.abs(codes.astype(int)) <= 127)
+        return good
+
     def check(self, got):
         op, n = self.op, self.step.n_rows
-        heads = self.qkv.reshape(n, -1, op["hd"])
         q_end, k_end = op["n_head"], op["n_head"] + op["n_kv"]
-        qkv = got["qkv"].view(np.float32).reshape(heads.shape)
-        want_q, want_k = self.rotated(heads[:, :q_end]), self.rotated(heads[:, q_end:k_end])
-        good = [np.abs(qkv[:, :q_end] - want_q) <= 1e-6, qkv[:, q_end:] == heads[:, q_end:]]
-        k, v = self.k.copy(), self.v.copy()
-        new_k = got["k"].view(np.uint16).reshape(k.shape)
-        for t in range(n):
-            slot, at = self.step.slot[self.step.seq[t]], self.step.pos[t] % op["cap"]
-            v[slot, :, at] = heads[t, k_end:].astype(np.float16).view(np.uint16)
-            stored = new_k[slot, :, at // 16, :, at % 16].view(np.float16)
-            good.append(np.abs(stored - want_k[t]) <= 1e-6 + 2.0 ** -11 * np.abs(want_k[t]))
-            k[slot, :, at // 16, :, at % 16] = stored.view(np.uint16)
-        good += [new_k == k, got["v"].view(np.uint16).reshape(v.shape) == v]
+        qkv = got["qkv"].view(np.float32).reshape(n, -1)
+        heads = self.qkv[:, :(k_end + op["n_kv"]) * op["hd"]].reshape(n, -1, op["hd"])
+        q = qkv[:, :q_end * op["hd"]].reshape(n, q_end, -1)
+        want_q = self.rotated(heads[:, :q_end], self.norms[0])
+        want_k = self.rotated(heads[:, q_end:k_end], self.norms[1])
+        good = [np.abs(q - want_q) <= 2e-6, qkv[:, q_end * op["hd"]:] == self.qkv[:, q_end * op["hd"]:]]
+        good += self.stored(got["k"], self.k, want_k, True, False)
+        good += self.stored(got["v"], self.v, heads[:, k_end:].astype(np.float64), False, True)
         return np.concatenate([g.reshape(-1) for g in good])
+
+
+def softplus(x):
+    return np.logaddexp(0.0, x.astype(np.float64))
 
 
 class Attn:
     def __init__(self, op, step, layouts, rng):
         self.op, self.step = op, step
-        n_head, n_kv, hd, cap = op["n_head"], op["n_kv"], op["hd"], op["cap"]
-        self.qkv = rng.standard_normal((step.n_rows, (n_head + 2 * n_kv) * hd)).astype(np.float32)
+        n_kv, hd, cap, kv = op["n_kv"], op["hd"], op["cap"], op["kv"]
+        self.qkv = rng.standard_normal((step.n_rows, row_width(op))).astype(np.float32)
+        self.qkv[:, (op["n_head"] + 2 * n_kv) * hd:] *= 12  # gates, shut and wide open
         # What no row may see holds NaN: a kernel that touches it with arithmetic shows.
-        self.k = np.full((op["slots"], n_kv, cap, hd), np.nan, np.float16)
-        self.v = self.k.copy()
+        shape = (op["slots"], n_kv, cap)
+        kind = np.float16 if kv == "f16" else np.int8
+        self.codes = [np.full(shape + (hd,), np.nan if kv == "f16" else 99, kind) for _ in "kv"]
+        self.scales = [np.full(shape + (hd // 32,), np.nan, np.float16) for _ in "kv"]
         for i, slot in enumerate(step.slot):
             pos = step.pos[step.seq == i].astype(int)
             seen = np.arange(self.first(pos[0]), pos[-1] + 1) % cap
-            for cache in (self.k, self.v):
-                cache[slot][:, seen] = 2 * rng.standard_normal((n_kv, len(seen), hd))
-        k = self.k.reshape(op["slots"], n_kv, cap // 16, 16, hd).transpose(0, 1, 2, 4, 3)
-        self.operands = {"qkv": self.qkv, "k": np.ascontiguousarray(k), "v": self.v,
-                         "y": np.zeros((step.n_rows, n_head * hd), np.float32)}
+            for codes, scales in zip(self.codes, self.scales):
+                size = (n_kv, len(seen), hd)
+                codes[slot][:, seen] = (2 * rng.standard_normal(size) if kv == "f16"
+                                        else rng.integers(-127, 128, size))
+                scales[slot][:, seen] = 0.03 * rng.random((n_kv, len(seen), hd // 32))
+        self.k, self.v = (cache_values(kv, c, s) for c, s in zip(self.codes, self.scales))
+        self.operands = {"qkv": self.qkv, "y": np.zeros((step.n_rows, op["n_head"] * hd), np.float32)}
+        for name, i in (("k", 0), ("v", 1)):
+            self.operands[name] = cache_bytes(kv, self.codes[i], self.scales[i], name == "k")
 
     def first(self, pos):
         return max(0, pos - self.op["window"] + 1) if self.op["window"] else 0
 
+    def gates(self, t):
+        """softplus of row t's gates, [n_head, hd] or [n_head, 1]."""
+        op = self.op
+        if op["gate"] == "none":
+            return np.ones((op["n_head"], 1))
+        return softplus(self.qkv[t, (op["n_head"] + 2 * op["n_kv"]) * op["hd"]:]).reshape(op["n_head"], -1)
+
     def check(self, got):
         op, step = self.op, self.step
         y = got["y"].view(np.float32).reshape(step.n_rows, op["n_head"], op["hd"])
-        want = np.zeros(y.shape)
+        want, open_ = np.zeros(y.shape), np.zeros(y.shape)
         for t in range(step.n_rows):
             slot, pos = step.slot[step.seq[t]], int(step.pos[t])
             seen = np.arange(self.first(pos), pos + 1) % op["cap"]
-            q = self.qkv[t].reshape(-1, op["hd"])[:op["n_head"]].astype(np.float64)
+            q = self.qkv[t, :op["n_head"] * op["hd"]].reshape(-1, op["hd"]).astype(np.float64)
+            open_[t] = self.gates(t)
             for h in range(op["n_head"]):
                 kv = h * op["n_kv"] // op["n_head"]
-                score = self.k[slot, kv, seen].astype(np.float64) @ q[h] * op["scale"]
+                score = self.k[slot, kv, seen] @ q[h] * op["scale"]
                 p = np.exp(score - score.max())
-                want[t, h] = p @ self.v[slot, kv, seen].astype(np.float64) / p.sum()
-        return np.abs(y - want) <= 1e-5  # |v| is about 2; scores reach 40, exp costs 40 * 2^-24
+                want[t, h] = p @ self.v[slot, kv, seen] / p.sum() * open_[t, h]
+        # |v| is about 2; scores reach 40, exp costs 40 * 2^-24
+        return np.abs(y - want) <= 1e-5 * np.maximum(open_, 1e-3)
 
 
 FAMILIES = {"matmul": Matmul, "embed": Embed, "norm_quant": Norm, "quant": Quant,

@@ -98,6 +98,10 @@ def check_plain(t, a, b, c, data):
     got = r.take(N)
     error = ulp_error(got[wide > -80], silu[wide > -80])
     t.check("silu_within_4_ulp", error < 4, f"{error} ulp")
+    got, want = r.take(N), np.maximum(wide, 0) + np.log1p(np.exp(-np.abs(wide)))
+    error = ulp_error(got[wide > -80], want[wide > -80])
+    t.check("softplus_within_4_ulp", error < 4, f"{error} ulp")
+    t.check("softplus_far_below_is_0", bool(np.all(got[wide < -87] == 0)))
     fma1, root = r.take(2 * N).reshape(N, 2).T
     t.check("sqrt_is_ieee", bool(np.all(root == np.sqrt(np.abs(a)))))
     t.check("scalar_fma_is_exact", fma_is_exact(a, b, c, fma1))

@@ -21,13 +21,16 @@ end
 
 %%template
 % local d = module.describe(params)
-% local width = (n_head + 2 * n_kv) * hd
+% local width, kv = attn.width(params), attn.kv(params)
+% local block, gates = kv.block(hd), (n_head + 2 * n_kv) * hd
 % local at = cuda.smem_offsets(d.smem)
 % local does = "softmax(scale * q k) v over splits of 256 positions; a cta has one head of one row"
 % local shapes = "qkv [n_rows][" .. width .. "];  y [n_rows][" .. n_head * hd .. "]"
 ${cuda.head(d, "kernel/attn/decode.cu.lua", does, shapes)}
 
 ${cuda.params(d)}
+
+${kv.cu_load(hd)}
 
 /* The first position that one at `pos` sees; window 0: all. */
 ISA_FN uint32_t first_seen(uint32_t pos, uint32_t window) {
@@ -49,24 +52,25 @@ ISA_FN float cta_max(float x, float *of_warp) {
     return best;
 }
 
-/* The dot product of q with the key at `key`, whose dimensions are 16 halves apart. */
-ISA_FN float dot(const float *q, const uint16_t *key) {
+/* The dot product of q with key t of those at `keys`. */
+ISA_FN float dot(const float *q, const ${kv.ctype} *keys, uint32_t t) {
     float sum = 0.0f;
 #pragma unroll ${math.min(hd, 64)}
     for (uint32_t i = 0; i < ${hd}; i++) {
-        sum = isa_fma(q[i], isa_half(key[16 * i]), sum);
+        sum = isa_fma(q[i], kv_key(keys, t, i), sum);
     }
     return sum;
 }
 
-/* The chain over positions [begin, end) of the 64 from `base` on; absent ones are read as their nearest neighbour,
- * so that all reads can go out together, and left out. */
-ISA_FN float chain_of(const float *weight, const uint16_t *values, uint32_t base, uint32_t begin, uint32_t end) {
+/* The chain of dimension `dim` over positions [begin, end) of the 64 from `base` on; absent ones are read as their
+ * nearest neighbour, so that all reads can go out together, and left out. */
+ISA_FN float chain_of(const float *weight, const ${kv.ctype} *values, uint32_t dim, uint32_t base, uint32_t begin,
+    uint32_t end) {
     float acc = 0.0f;
 #pragma unroll 32
     for (uint32_t t = base; t < base + 64; t++) {
         const uint32_t near = t < begin ? begin : t < end ? t : end - 1;
-        const float next = isa_fma(weight[near], isa_half(values[(size_t)near * ${hd}]), acc);
+        const float next = isa_fma(weight[near], kv_value(values, near, dim), acc);
         acc = near == t ? next : acc;
     }
     return acc;
@@ -81,7 +85,7 @@ ${cuda.open(d)}
     isa_let_launch();
     const uint32_t pos = p.step->pos_of_row[row], slot = p.step->slot_of_seq[p.step->seq_of_row[row]];
     const uint32_t first = first_seen(pos, ${window});
-    const size_t cell = ((size_t)slot * ${n_kv} + head / ${n_head // n_kv}) * ${cap * hd};
+    const size_t cell = ((size_t)slot * ${n_kv} + head / ${n_head // n_kv}) * ${cap // 16 * block};
     for (uint32_t i = me; i < ${hd}; i += ${THREADS}) {
         q[i] = p.qkv[(size_t)row * ${width} + head * ${hd} + i];
     }
@@ -91,14 +95,14 @@ ${cuda.open(d)}
     for (uint32_t split = first / 256 * 256; split <= pos; split += 256) {
         const uint32_t from = first > split ? first - split : 0;
         const uint32_t to = pos - split < 255 ? pos - split + 1 : 256;
-        const uint16_t *keys = p.k + cell + (size_t)(split % ${cap}) * ${hd};
-        const uint16_t *values = p.v + cell + (size_t)(split % ${cap}) * ${hd};
+        const ${kv.ctype} *keys = p.k + cell + (size_t)(split % ${cap} / 16) * ${block};
+        const ${kv.ctype} *values = p.v + cell + (size_t)(split % ${cap} / 16) * ${block};
         const bool seen = me >= from && me < to;
 
         /* The score of position split + me. */
         float score = -isa_float(0x7f800000u);
         if (seen) {
-            score = dot(q, keys + me / 16 * ${16 * hd} + me % 16) * ${hexfloat(scale)};
+            score = dot(q, keys, me) * ${hexfloat(scale)};
         }
         const float split_top = cta_max(score, of_warp);
         const float mine = seen ? isa_exp(score - split_top) : 0.0f;
@@ -109,7 +113,7 @@ ${cuda.open(d)}
         for (uint32_t i = me; i < ${4 * hd}; i += ${THREADS}) {
             const uint32_t base = i / ${hd} * 64, dim = i % ${hd};
             const uint32_t begin = from > base ? from : base, end = to < base + 64 ? to : base + 64;
-            chain[i] = begin < end ? chain_of(weight, values + dim, base, begin, end) : 0.0f;
+            chain[i] = begin < end ? chain_of(weight, values, dim, base, begin, end) : 0.0f;
         }
         isa_barrier();
 
@@ -130,6 +134,12 @@ ${cuda.open(d)}
         }
     }
     if (me < ${hd}) {
-        p.y[(size_t)row * ${n_head * hd} + head * ${hd} + me] = isa_div(out, sum);
+        float o = isa_div(out, sum);
+% if gate == "head" then
+        o = o * isa_softplus(p.qkv[(size_t)row * ${width} + ${gates} + head]);
+% elseif gate == "element" then
+        o = o * isa_softplus(p.qkv[(size_t)row * ${width} + ${gates} + head * ${hd} + me]);
+% end
+        p.y[(size_t)row * ${n_head * hd} + head * ${hd} + me] = o;
     }
 }

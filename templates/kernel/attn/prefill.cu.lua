@@ -23,7 +23,8 @@ end
 
 %%template
 % local d = module.describe(params)
-% local width = (n_head + 2 * n_kv) * hd
+% local width, kv = attn.width(params), attn.kv(params)
+% local block, gates = kv.block(hd), (n_head + 2 * n_kv) * hd
 % local at = cuda.smem_offsets(d.smem)
 % local per_thread = ceil_div(hd * ROWS, THREADS)
 % local does = "softmax(scale * q k) v over splits of 256 positions; a cta has one head of " .. ROWS .. " rows"
@@ -31,6 +32,8 @@ end
 ${cuda.head(d, "kernel/attn/prefill.cu.lua", does, shapes)}
 
 ${cuda.params(d)}
+
+${kv.cu_load(hd)}
 
 /* The first position that one at `pos` sees; window 0: all. */
 ISA_FN uint32_t first_seen(uint32_t pos, uint32_t window) {
@@ -99,7 +102,7 @@ ISA_FN void attend(const ${d.name}_params &p, uint32_t head, uint32_t row, uint3
     float *chain = (float *)(void *)isa_smem(${at.chain});   /* [chain][dimension][row] */
     float *of_row = (float *)(void *)isa_smem(${at.top});    /* [row]: the split's top; then its sums */
     const uint32_t me = isa_thread(), r = isa_warp(), last = pos + n - 1;
-    const size_t cell = ((size_t)slot * ${n_kv} + head / ${n_head // n_kv}) * ${cap * hd};
+    const size_t cell = ((size_t)slot * ${n_kv} + head / ${n_head // n_kv}) * ${cap // 16 * block};
     for (uint32_t i = me; i < ${hd * ROWS}; i += ${THREADS}) {
         const uint32_t mine = i % ${ROWS};
         q[i] = mine < n ? p.qkv[(size_t)(row + mine) * ${width} + head * ${hd} + i / ${ROWS}] : 0.0f;
@@ -109,8 +112,8 @@ ISA_FN void attend(const ${d.name}_params &p, uint32_t head, uint32_t row, uint3
     /* Thread i keeps element i, i + ${THREADS}, .. of [dimension][row]: o, with its row's m and l of docs/numerics.md. */
     float top[${per_thread}] = {}, sum[${per_thread}] = {}, out[${per_thread}] = {};
     for (uint32_t split = first_seen(pos, ${window}) / 256 * 256; split <= last; split += 256) {
-        const uint16_t *keys = p.k + cell + (size_t)(split % ${cap}) * ${hd};
-        const uint16_t *values = p.v + cell + (size_t)(split % ${cap}) * ${hd};
+        const ${kv.ctype} *keys = p.k + cell + (size_t)(split % ${cap} / 16) * ${block};
+        const ${kv.ctype} *values = p.v + cell + (size_t)(split % ${cap} / 16) * ${block};
         uint32_t from, to, all_from, all_to, mine_from, mine_to;
         seen_of(pos, split, &from, &all_to);       /* the first row sees the least at the end */
         seen_of(last, split, &all_from, &to);      /* and the last the least at the beginning */
@@ -118,11 +121,10 @@ ISA_FN void attend(const ${d.name}_params &p, uint32_t head, uint32_t row, uint3
 
         /* The scores of position split + me. */
         if (me >= from && me < to) {
-            const uint16_t *key = keys + me / 16 * ${16 * hd} + me % 16;
             float score[${ROWS}] = {};
 #pragma unroll 16
             for (uint32_t i = 0; i < ${hd}; i++) {
-                fma_rows(isa_half(key[16 * i]), q + i * ${ROWS}, score);
+                fma_rows(kv_key(keys, me, i), q + i * ${ROWS}, score);
             }
 #pragma unroll
             for (uint32_t i = 0; i < ${ROWS}; i++) {
@@ -148,7 +150,7 @@ ISA_FN void attend(const ${d.name}_params &p, uint32_t head, uint32_t row, uint3
             float acc[${ROWS}] = {};
 #pragma unroll 8
             for (uint32_t t = begin; t < end; t++) {
-                const float v = isa_half(values[(size_t)t * ${hd} + dim]);
+                const float v = kv_value(values, t, dim);
                 if (t >= all_from && t < all_to) {
                     fma_rows(v, weight + t * ${ROWS}, acc);
                 } else {
@@ -200,7 +202,13 @@ ISA_FN void attend(const ${d.name}_params &p, uint32_t head, uint32_t row, uint3
     }
     isa_barrier();
     for (uint32_t i = me; i < n * ${hd}; i += ${THREADS}) {
-        p.y[(size_t)(row + i / ${hd}) * ${n_head * hd} + head * ${hd} + i % ${hd}] = q[i % ${hd} * ${ROWS} + i / ${hd}];
+        float o = q[i % ${hd} * ${ROWS} + i / ${hd}];
+% if gate == "head" then
+        o = o * isa_softplus(p.qkv[(size_t)(row + i / ${hd}) * ${width} + ${gates} + head]);
+% elseif gate == "element" then
+        o = o * isa_softplus(p.qkv[(size_t)(row + i / ${hd}) * ${width} + ${gates} + head * ${hd} + i % ${hd}]);
+% end
+        p.y[(size_t)(row + i / ${hd}) * ${n_head * hd} + head * ${hd} + i % ${hd}] = o;
     }
     isa_barrier();
 }

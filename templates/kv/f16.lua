@@ -1,0 +1,78 @@
+-- f16: keys and values as halves, rounded to nearest even.
+--
+-- A cache holds, for each slot and key head, blocks of 16 positions; K as [d][16], so that 16 positions of one
+-- dimension lie together, V as [16][d]. What kernels ask of a file here:
+--   elem, elem_bytes, ctype   the element of the cache's memory
+--   check(op)           refuses heads that the type cannot hold
+--   block(hd)           its elements in a block of 16 positions of one head
+--   c_load, c_store     C: ISA_N positions of a dimension of keys, ISA_N dimensions of a value; one head's row in
+--   cu_load, cu_store   CUDA: one element; all key heads of a row, by all threads of a cta
+module.ctype = "uint16_t"
+module.elem = "f16"
+module.elem_bytes = 2
+
+function module.check(op) end
+
+function module.block(hd) return 16 * hd end
+
+%%template c_load(hd)
+/* Dimension `dim` of ISA_N keys from position t on (a multiple of ISA_N) of those at `keys`. */
+ISA_FN isa_f kv_keys(const uint16_t *keys, uint32_t t, uint32_t dim) {
+    return isa_load_half(keys + (size_t)(t / 16) * ${16 * hd} + 16 * dim + t % 16);
+}
+
+/* ISA_N dimensions from `dim` on of value t of those at `values`. */
+ISA_FN isa_f kv_values(const uint16_t *values, uint32_t t, uint32_t dim) {
+    return isa_load_half(values + (size_t)t * ${hd} + dim);
+}
+
+%%template c_store(hd)
+/* f32 to f16, ${hd} elements. */
+static void to_half(const float *x, uint16_t *y) {
+    for (uint32_t i = 0; i < ${hd}; i += ISA_N) {
+        isa_store_half(y + i, isa_load(x + i));
+    }
+}
+
+/* Position `at` of one head's cache: its key. */
+static void store_key(const float *x, uint16_t *cache, uint32_t at) {
+    uint16_t half[${hd}];
+    to_half(x, half);
+    uint16_t *k = cache + (size_t)(at / 16) * ${16 * hd} + at % 16;
+    for (uint32_t i = 0; i < ${hd}; i++) {
+        k[16 * i] = half[i];
+    }
+}
+
+/* And its value. */
+static void store_value(const float *x, uint16_t *cache, uint32_t at) {
+    to_half(x, cache + (size_t)at * ${hd});
+}
+
+%%template cu_load(hd)
+/* Dimension `dim` of key t of those at `keys`. */
+ISA_FN float kv_key(const uint16_t *keys, uint32_t t, uint32_t dim) {
+    return isa_half(keys[t / 16 * ${16 * hd} + 16 * dim + t % 16]);
+}
+
+/* Dimension `dim` of value t of those at `values`. */
+ISA_FN float kv_value(const uint16_t *values, uint32_t t, uint32_t dim) {
+    return isa_half(values[(size_t)t * ${hd} + dim]);
+}
+
+%%template cu_store(hd, n_kv, cap, threads)
+/* Position `at` of ${n_kv} heads' caches: their keys. */
+ISA_FN void store_keys(const float *x, uint16_t *cache, uint32_t at) {
+    uint16_t *k = cache + (size_t)(at / 16) * ${16 * hd} + at % 16;
+    for (uint32_t i = isa_thread(); i < ${n_kv * hd}; i += ${threads}) {
+        k[(size_t)(i / ${hd}) * ${cap * hd} + 16 * (i % ${hd})] = isa_to_half(x[i]);
+    }
+}
+
+/* And their values. */
+ISA_FN void store_values(const float *x, uint16_t *cache, uint32_t at) {
+    uint16_t *v = cache + (size_t)at * ${hd};
+    for (uint32_t i = isa_thread(); i < ${n_kv * hd}; i += ${threads}) {
+        v[(size_t)(i / ${hd}) * ${cap * hd} + i % ${hd}] = isa_to_half(x[i]);
+    }
+}
