@@ -1,9 +1,12 @@
-"""The float64 reference: a numpy forward pass of the `llama` architecture from a GGUF file.
+"""The float64 reference: a numpy forward pass of the architectures `llama` and `laguna` from a GGUF file.
 
 Takes a model file and token ids, gives logits of every position in float64; weights come from the
 gguf package's dequantisation, so nothing is shared with lagen or with what it emits. Everything is
 computed in float64 with no rounding in between: K and V stay float64, activations are never
-quantised. Refuses other architectures, expert tensors and tensors it does not know.
+quantised. Refuses other architectures and tensors it does not know.
+
+What differs between architectures stands in a Layer for each layer (archs.py); the rest of a layer is
+told by the tensors that it has: norms of heads, an output gate, experts.
 
 Weights are dequantised one tensor at a time, used for all positions and dropped (keep=True holds
 them, for decoding step by step). Logits of long texts are made in blocks of rows.
@@ -11,66 +14,28 @@ them, for decoding step by step). Logits of long texts are made in blocks of row
     oracle.py MODEL --tokens 1,2,3 [--out logits.npy]
 """
 import argparse
-import math
-import re
 import sys
 
 import numpy as np
 from gguf import GGUFReader
 from gguf.quants import dequantize
 
+import archs
+from archs import Refused, rope_frequencies  # noqa: F401: part of what tests use
+
 ROWS_PER_BLOCK = 128  # rows of logits made at a time: 128 x 49152 float64 are 50 MB
 
-KNOWN = re.compile(
-    r"(token_embd|output|output_norm|rope_freqs)\.weight|output\.bias|"
-    r"blk\.\d+\.(attn|ffn)_norm\.weight|"
-    r"blk\.\d+\.(attn_(q|k|v|qkv|output)|ffn_(gate|up|down))\.(weight|bias)")
-
-
-class Refused(Exception):
-    """The file holds something that this reference does not compute."""
-
-
-def rope_frequencies(n_rot, base, scaling, factors=None):
-    """Angle per position of each pair, float64 [n_rot/2], and the magnitude of cos and sin.
-
-    scaling: {"type": "none"|"linear"|"yarn", "factor": f, "attn_factor": a, "n_ctx_orig": n,
-    "beta_fast": 32, "beta_slow": 1}. factors: divisors per pair (rope_freqs.weight) or None.
-    Sources: RoFormer (arXiv 2104.09864), YaRN (arXiv 2309.00071) with llama.cpp's conventions.
-    """
-    pair = np.arange(n_rot // 2, dtype=np.float64)
-    theta = base ** (-2.0 * pair / n_rot)
-    if factors is not None:
-        theta = theta / factors
-    kind = scaling.get("type", "linear")
-    factor = float(scaling.get("factor", 1.0)) or 1.0
-    if kind == "none":
-        factor = 1.0
-    magnitude = float(scaling.get("attn_factor", 1.0))
-    if kind != "yarn":
-        return theta / factor, magnitude
-
-    def correction(beta):
-        turns = scaling["n_ctx_orig"] / (2.0 * math.pi * beta)
-        return n_rot * math.log(turns) / (2.0 * math.log(base))
-
-    low = max(0, math.floor(correction(scaling.get("beta_fast", 32.0))))
-    high = min(n_rot - 1, math.ceil(correction(scaling.get("beta_slow", 1.0))))
-    ramp = 1.0 - np.clip((pair - low) / max(0.001, high - low), 0.0, 1.0)
-    magnitude *= 1.0 + 0.1 * math.log(factor)
-    return theta / factor * (1.0 - ramp) + theta * ramp, magnitude
-
-
-def rotate_norm(x, angle, magnitude):
-    """RoPE on [rows, heads, hd]: pairs are elements (2i, 2i+1); angle is [rows, n_rot/2]."""
-    n_rot = 2 * angle.shape[1]
+def rotate(x, angle, magnitude, pairing):
+    """RoPE on [rows, heads, hd]; angle is [rows, n_rot/2]. Pairs are elements (2i, 2i+1), "norm", or
+    (i, i + n_rot/2), "neox"."""
+    half = angle.shape[1]
     cos = np.cos(angle)[:, None, :] * magnitude
     sin = np.sin(angle)[:, None, :] * magnitude
-    a = x[:, :, 0:n_rot:2]
-    b = x[:, :, 1:n_rot:2]
-    out = x.copy()
-    out[:, :, 0:n_rot:2] = a * cos - b * sin
-    out[:, :, 1:n_rot:2] = a * sin + b * cos
+    first = slice(0, 2 * half, 2) if pairing == "norm" else slice(0, half)
+    second = slice(1, 2 * half, 2) if pairing == "norm" else slice(half, 2 * half)
+    a, b, out = x[:, :, first], x[:, :, second], x.copy()
+    out[:, :, first] = a * cos - b * sin
+    out[:, :, second] = a * sin + b * cos
     return out
 
 
@@ -78,60 +43,47 @@ def rms_norm(x, weight, eps):
     return x / np.sqrt(np.mean(x * x, axis=-1, keepdims=True) + eps) * weight
 
 
+def silu(x):
+    return x / (1.0 + np.exp(-x))
+
+
 class Oracle:
     """One model file. `logits(tokens)` starts at position 0; `session()` continues step by step."""
 
-    def __init__(self, path, keep=False):
+    def __init__(self, path, keep=False, **rope):
+        """rope: what archs.py takes to read YaRN otherwise, `magnitude`, `beta_fast`, `beta_slow`."""
         reader = GGUFReader(str(path))
         self._meta = {name: field.contents() for name, field in reader.fields.items()
                       if not name.startswith("tokenizer.")}
-        if self._meta.get("general.architecture") != "llama":
-            raise Refused(f"architecture {self._meta.get('general.architecture')!r} is not llama")
+        self.arch = self._meta.get("general.architecture")
+        if self.arch not in archs.ARCHS:
+            raise Refused(f"architecture {self.arch!r} is not one of {', '.join(archs.ARCHS)}")
+        known, read = archs.ARCHS[self.arch]
         self._tensors = {t.name: t for t in reader.tensors}
-        unknown = [n for n in self._tensors if not KNOWN.fullmatch(n)]
+        unknown = [n for n in self._tensors if not known.fullmatch(n)]
         if unknown:
             raise Refused(f"tensor {unknown[0]!r} is not part of this reference")
         self._kept = {} if keep else None
-        self._read_dims()
+        self.n_layers = self.key("block_count")
+        self.n_embd = self.key("embedding_length")
+        self.eps = float(np.float32(self.key("attention.layer_norm_rms_epsilon")))
+        self.n_vocab = int(self._tensors["token_embd.weight"].shape[1])
+        self.layers = read(self, rope)
 
-    def _key(self, name, default=None):
-        value = self._meta.get("llama." + name, default)
+    def key(self, name, default=None):
+        value = self._meta.get(f"{self.arch}.{name}", default)
         if value is None:
-            raise Refused(f"key llama.{name} is absent")
+            raise Refused(f"key {self.arch}.{name} is absent")
         return value
 
-    def _read_dims(self):
-        self.n_layers = self._key("block_count")
-        self.n_embd = self._key("embedding_length")
-        self.n_head = self._key("attention.head_count")
-        self.n_kv = self._key("attention.head_count_kv", self.n_head)
-        self.hd = self._key("attention.key_length", self.n_embd // self.n_head)
-        if isinstance(self.n_head, list) or isinstance(self.n_kv, list):
-            raise Refused("per-layer head counts")
-        if self._key("attention.value_length", self.hd) != self.hd:
-            raise Refused("value_length differs from key_length")
-        self.eps = float(np.float32(self._key("attention.layer_norm_rms_epsilon")))
-        self.scale = float(self._key("attention.scale", 0.0)) or 1.0 / math.sqrt(self.hd)
-        self.n_vocab = int(self._tensors["token_embd.weight"].shape[1])
-        self._read_rope()
+    def has(self, name):
+        return name in self._tensors
 
-    def _read_rope(self):
-        n_rot = self._key("rope.dimension_count", self.hd)
-        scaling = {
-            "type": self._key("rope.scaling.type", "linear"),
-            "factor": self._key("rope.scaling.factor", self._key("rope.scale_linear", 1.0)),
-            "attn_factor": self._key("rope.scaling.attn_factor", 1.0),
-            "n_ctx_orig": self._key("rope.scaling.original_context_length",
-                                    self._key("context_length")),
-        }
-        if scaling["type"] not in ("none", "linear", "yarn"):
-            raise Refused(f"rope scaling {scaling['type']!r}")
-        name = "rope_freqs.weight"
-        factors = self._weight(name) if name in self._tensors else None
-        base = float(self._key("rope.freq_base", 10000.0))
-        self.freq, self.magnitude = rope_frequencies(n_rot, base, scaling, factors)
+    def shape(self, name):
+        """[cols, rows, ..], as the file says it."""
+        return [int(n) for n in self._tensors[name].shape]
 
-    def _weight(self, name):
+    def weight(self, name):
         """A tensor as float64, [rows, cols] or [n]."""
         if self._kept is not None and name in self._kept:
             return self._kept[name]
@@ -143,9 +95,9 @@ class Oracle:
         return value
 
     def _linear(self, x, name):
-        y = x @ self._weight(name + ".weight").T
+        y = x @ self.weight(name + ".weight").T
         if name + ".bias" in self._tensors:
-            y += self._weight(name + ".bias")
+            y += self.weight(name + ".bias")
         return y
 
     def _embed(self, tokens):
@@ -173,8 +125,8 @@ class Oracle:
         """Yields (first row, float64 [up to `rows`, n_vocab]); the output matrix is held once."""
         hidden = self.hidden(tokens)
         name = "output" if "output.weight" in self._tensors else "token_embd"
-        weight = self._weight(name + ".weight")
-        bias = self._weight("output.bias") if "output.bias" in self._tensors else 0.0
+        weight = self.weight(name + ".weight")
+        bias = self.weight("output.bias") if "output.bias" in self._tensors else 0.0
         for at in range(0, len(hidden), rows):
             yield at, hidden[at:at + rows] @ weight.T + bias
 
@@ -183,55 +135,98 @@ class Session:
     """Keys and values of one sequence; feed() appends tokens to it."""
 
     def __init__(self, oracle):
-        o = self._o = oracle
-        self._k = [np.zeros((0, o.n_kv, o.hd)) for _ in range(o.n_layers)]
-        self._v = [np.zeros((0, o.n_kv, o.hd)) for _ in range(o.n_layers)]
+        self._o = oracle
+        self._k = [np.zeros((0, y.n_kv, y.hd)) for y in oracle.layers]
+        self._v = [np.zeros((0, y.n_kv, y.hd)) for y in oracle.layers]
         self.n_past = 0
 
-    def feed(self, tokens):
-        """Runs the tokens at the next positions; normed hidden states, float64 [n, n_embd]."""
+    def feed(self, tokens, trace=None):
+        """Runs the tokens at the next positions; normed hidden states, float64 [n, n_embd]. trace: a
+        list that gets the hidden states behind each layer."""
         o = self._o
         x = o._embed(tokens)
-        angle = (self.n_past + np.arange(len(tokens), dtype=np.float64))[:, None] * o.freq[None, :]
         for layer in range(o.n_layers):
             blk = f"blk.{layer}."
-            h = rms_norm(x, o._weight(blk + "attn_norm.weight"), o.eps)
-            x = x + o._linear(self._attention(h, layer, angle), blk + "attn_output")
-            h = rms_norm(x, o._weight(blk + "ffn_norm.weight"), o.eps)
-            gate = o._linear(h, blk + "ffn_gate")
-            act = gate / (1.0 + np.exp(-gate)) * o._linear(h, blk + "ffn_up")
-            x = x + o._linear(act, blk + "ffn_down")
+            h = rms_norm(x, o.weight(blk + "attn_norm.weight"), o.eps)
+            x = x + o._linear(self._attention(h, layer), blk + "attn_output")
+            h = rms_norm(x, o.weight(blk + "ffn_norm.weight"), o.eps)
+            if o.has(blk + "ffn_gate_inp.weight"):
+                x = x + self._experts(h, layer)
+            for suffix in ("", "_shexp"):
+                if o.has(f"{blk}ffn_gate{suffix}.weight"):
+                    act = silu(o._linear(h, f"{blk}ffn_gate{suffix}"))
+                    x = x + o._linear(act * o._linear(h, f"{blk}ffn_up{suffix}"), f"{blk}ffn_down{suffix}")
+            if trace is not None:
+                trace.append(x)
         self.n_past += len(tokens)
-        return rms_norm(x, o._weight("output_norm.weight"), o.eps)
+        return rms_norm(x, o.weight("output_norm.weight"), o.eps)
 
     def _qkv(self, h, layer):
-        o, blk = self._o, f"blk.{layer}."
-        if blk + "attn_qkv.weight" in o._tensors:
+        o, y, blk = self._o, self._o.layers[layer], f"blk.{layer}."
+        if o.has(blk + "attn_qkv.weight"):
             qkv = o._linear(h, blk + "attn_qkv")
-            cuts = [o.n_head * o.hd, (o.n_head + o.n_kv) * o.hd]
+            cuts = [y.n_head * y.hd, (y.n_head + y.n_kv) * y.hd]
             return np.split(qkv, cuts, axis=1)
         return [o._linear(h, blk + "attn_" + part) for part in "qkv"]
 
-    def _attention(self, h, layer, angle):
-        """Causal attention of the new rows over all past and new positions; [n, n_head * hd]."""
-        o, n = self._o, len(h)
-        q, k, v = (m.reshape(n, -1, o.hd) for m in self._qkv(h, layer))
-        q = rotate_norm(q, angle, o.magnitude)
-        k = rotate_norm(k, angle, o.magnitude)
+    def _heads(self, h, layer):
+        """q, k, v [n, heads, hd], q and k normed and rotated."""
+        o, y, n = self._o, self._o.layers[layer], len(h)
+        q, k, v = (m.reshape(n, -1, y.hd) for m in self._qkv(h, layer))
+        angle = (self.n_past + np.arange(n, dtype=np.float64))[:, None] * y.freq[None, :]
+        turned = []
+        for part, x in (("q", q), ("k", k)):
+            norm = f"blk.{layer}.attn_{part}_norm.weight"
+            x = rms_norm(x, o.weight(norm), o.eps) if o.has(norm) else x
+            turned.append(rotate(x, angle, y.magnitude, y.pairing))
+        return turned[0], turned[1], v
+
+    def _attention(self, h, layer):
+        """Attention of the new rows over what they see of all past and new positions; [n, n_head * hd]."""
+        o, y, n = self._o, self._o.layers[layer], len(h)
+        q, k, v = self._heads(h, layer)
         keys = self._k[layer] = np.concatenate([self._k[layer], k])
         values = self._v[layer] = np.concatenate([self._v[layer], v])
-        visible = np.arange(len(keys))[None, :] <= self.n_past + np.arange(n)[:, None]
-        out = np.empty((n, o.n_head, o.hd))
-        for head in range(o.n_head):
-            kv = head // (o.n_head // o.n_kv)
-            s = np.where(visible, q[:, head] @ keys[:, kv].T * o.scale, -np.inf)
+        back = self.n_past + np.arange(n)[:, None] - np.arange(len(keys))[None, :]
+        visible = (back >= 0) & (back < (y.window or len(keys)))
+        out = np.empty((n, y.n_head, y.hd))
+        for head in range(y.n_head):
+            kv = head // (y.n_head // y.n_kv)
+            s = np.where(visible, q[:, head] @ keys[:, kv].T * y.scale, -np.inf)
             p = np.exp(s - s.max(axis=1, keepdims=True))
             out[:, head] = p @ values[:, kv] / p.sum(axis=1, keepdims=True)
+        if o.has(f"blk.{layer}.attn_gate.weight"):
+            gate = np.logaddexp(0.0, o._linear(h, f"blk.{layer}.attn_gate"))
+            out = out * gate.reshape(n, y.n_head, -1)
         return out.reshape(n, -1)
+
+    def _experts(self, h, layer):
+        """The weighted outputs of each row's picked experts; the lowest numbers among equals."""
+        o, blk = self._o, f"blk.{layer}."
+        m, logits = o.layers[layer].mixture, o._linear(h, blk + "ffn_gate_inp")
+        if m.gating == "sigmoid":
+            probs = 1.0 / (1.0 + np.exp(-logits))
+        else:
+            probs = np.exp(logits - logits.max(axis=1, keepdims=True))
+            probs /= probs.sum(axis=1, keepdims=True)
+        bias = blk + "exp_probs_b.bias"
+        chosen = probs + (o.weight(bias) if o.has(bias) else 0.0)
+        picks = np.argsort(-chosen, axis=1, kind="stable")[:, :m.used]
+        weights = np.take_along_axis(probs, picks, axis=1)
+        if m.norm:
+            weights = weights / np.maximum(weights.sum(axis=1, keepdims=True), 6.103515625e-5)
+        weights = weights * m.scale
+        gate, up, down = (o.weight(f"{blk}ffn_{part}_exps.weight") for part in ("gate", "up", "down"))
+        out = np.zeros_like(h)
+        for e in np.unique(picks):
+            row, pick = np.nonzero(picks == e)
+            act = silu(h[row] @ gate[e].T) * (h[row] @ up[e].T)
+            out[row] += weights[row, pick][:, None] * (act @ down[e].T)
+        return out
 
 
 def main():
-    ap = argparse.ArgumentParser(description="float64 logits of a llama GGUF file")
+    ap = argparse.ArgumentParser(description="float64 logits of a GGUF file")
     ap.add_argument("model")
     ap.add_argument("--tokens", required=True, help="comma-separated token ids")
     ap.add_argument("--out", help="write float64 [n, vocab] as .npy instead of a summary")
