@@ -152,6 +152,11 @@ bool rt_engine_step(rt_engine *e, rt_feed *feeds, uint32_t n_feeds, lb_err *err)
     for (uint32_t i = 0; i < n_feeds; i++) {
         s.n_rows = add_rows(e, &feeds[i], i, s.n_rows, &s.n_logits);
     }
+    for (uint32_t i = 0; i < n_feeds; i++) { /* stored, even if the step fails half way */
+        rt_seq *q = feeds[i].seq;
+        uint32_t end = q->n_tokens + feeds[i].n_tokens;
+        q->n_stored = end > q->n_stored ? end : q->n_stored;
+    }
     if (!e->model->step(e->memory.arenas, &s, e->pool, err)) {
         return false;
     }

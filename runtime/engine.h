@@ -21,7 +21,8 @@ typedef struct rt_seq {
     rt_engine *engine;
     uint32_t slot;
     uint32_t n_tokens;
-    uint32_t *tokens; /* [ctx]; written by steps only */
+    uint32_t n_stored; /* positions that were ever stored in the slot since it was empty */
+    uint32_t *tokens;  /* [ctx]; written by steps only */
 } rt_seq;
 
 struct rt_engine {

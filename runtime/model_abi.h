@@ -113,6 +113,10 @@ typedef struct rt_model {
     uint32_t n_vocab, n_embd, n_layers;
     uint32_t ctx, slots, chunk, t_max, logit_rows_max;
     const char *kv_type;
+    /* Layers that see a window keep fewer positions than the context: the smallest ring of them, and
+     * how many positions may be stored behind a point so that the window before it is still whole.
+     * 0: every layer keeps all. */
+    uint32_t ring, ring_spare;
     uint64_t n_params; /* weights in the model's matrices */
     uint64_t arena_bytes[RT_N_ARENAS];
     uint64_t logits_offset_bytes; /* f32[logit_rows_max][n_vocab] in RT_ARENA_IO */

@@ -47,8 +47,20 @@ bool rt_seq_feed(rt_seq *s, const uint32_t *tokens, uint32_t n, const rt_feed_op
     return true;
 }
 
-void rt_seq_cut(rt_seq *s, uint32_t n) {
-    s->n_tokens = n < s->n_tokens ? n : s->n_tokens;
+/* Whether all layers still hold what a row at position n sees: rings hold the last positions
+ * stored, each in the place of one before. */
+static bool holds(const rt_seq *s, uint32_t n) {
+    const rt_model *m = s->engine->model;
+    return m->ring == 0 || s->n_stored <= m->ring || s->n_stored - n <= m->ring_spare;
+}
+
+uint32_t rt_seq_cut(rt_seq *s, uint32_t n) {
+    n = n < s->n_tokens ? n : s->n_tokens;
+    s->n_tokens = holds(s, n) ? n : 0;
+    if (s->n_tokens == 0) {
+        s->n_stored = 0;
+    }
+    return s->n_tokens;
 }
 
 uint32_t rt_seq_common(const rt_seq *s, const uint32_t *tokens, uint32_t n) {
@@ -65,8 +77,7 @@ bool rt_seq_prompt(rt_seq *s, const uint32_t *tokens, uint32_t n, const rt_feed_
         return lb_err_set(err, n == 0 ? LB_BAD_VALUE : LB_LIMIT,
                           "a prompt of %u tokens; the context holds %u", n, s->engine->model->ctx);
     }
-    uint32_t same = rt_seq_common(s, tokens, n - 1);
-    rt_seq_cut(s, same);
+    uint32_t same = rt_seq_cut(s, rt_seq_common(s, tokens, n - 1));
     if (n_kept != NULL) {
         *n_kept = same;
     }

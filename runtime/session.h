@@ -32,16 +32,17 @@ typedef struct rt_feed_opts {
 bool rt_seq_feed(rt_seq *s, const uint32_t *tokens, uint32_t n, const rt_feed_opts *o, lb_err *err);
 
 /* Makes the sequence hold exactly these tokens, the last one just fed: keeps the common
- * beginning, cuts the rest and feeds what is new. *n_kept (may be NULL) tells how much was there.
- */
+ * beginning where it can (rt_seq_cut), cuts the rest and feeds what is new. *n_kept (may be NULL)
+ * tells how much was there. */
 bool rt_seq_prompt(rt_seq *s, const uint32_t *tokens, uint32_t n, const rt_feed_opts *o,
                    uint32_t *n_kept, lb_err *err);
 
 /* How many tokens the sequence and tokens[0..n) begin with in common. */
 uint32_t rt_seq_common(const rt_seq *s, const uint32_t *tokens, uint32_t n);
 
-/* Forgets all tokens but the first n (no more than there are). */
-void rt_seq_cut(rt_seq *s, uint32_t n);
+/* Forgets all tokens but the first n (no more than there are); returns how many stay: n, or 0 where
+ * a layer with a window no longer holds what would be seen from there. */
+uint32_t rt_seq_cut(rt_seq *s, uint32_t n);
 
 typedef enum rt_stop_reason {
     RT_STOP_NOT,

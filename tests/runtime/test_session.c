@@ -49,6 +49,58 @@ static void assert_logits(uint32_t row, const uint32_t *history, uint32_t n) {
     assert_memory_equal(rt_engine_logits(engine, row), want, sizeof want);
 }
 
+/* ---- rings ---- */
+
+/* A model whose layers keep 48 positions, of which a row sees the last 16. */
+static void rings_are_rewound_as_far_as_they_hold(void **state) {
+    (void)state;
+    static const struct {
+        uint32_t fed, cut, stays;
+    } steps[] = {
+        {40, 10, 10},                /* nothing was overwritten yet */
+        {50, 0, 0},                  /* all of it: always */
+        {48, 1, 1},   {99, 67, 67}, /* 33 positions behind it: the window is whole */
+        {1, 66, 0},                  /* 34, although only 2 tokens are cut: position 51 is gone */
+        {60, 60, 60}, {0, 27, 27},   {33, 27, 27},
+        {34, 27, 0},  {49, 15, 0}, /* position 0 is gone, and row 15 sees it */
+    };
+    rt_model ringed = lagen_model;
+    const rt_model *was = engine->model;
+    uint32_t t[FAKE_CTX];
+    lb_err e = {0};
+    ringed.ring = 48;
+    ringed.ring_spare = 33;
+    engine->model = &ringed;
+    some_tokens(t, FAKE_CTX, 9);
+    rt_seq *s = empty(0);
+    for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {
+        assert_true(steps[i].fed == 0 || rt_seq_feed(s, t, steps[i].fed, NULL, &e));
+        if (rt_seq_cut(s, steps[i].cut) != steps[i].stays || s->n_tokens != steps[i].stays) {
+            fail_msg("step %zu: %u tokens stay", i, s->n_tokens);
+        }
+    }
+    /* a prompt that shares too little begins anew, and says so */
+    uint32_t kept = 7;
+    assert_true(rt_seq_prompt(s, t, 100, NULL, &kept, &e) && kept == 0);
+    assert_true(rt_seq_prompt(s, t, 50, NULL, &kept, &e) && kept == 0 && s->n_tokens == 50);
+    assert_true(rt_seq_prompt(s, t, 40, NULL, &kept, &e) && kept == 39);
+    assert_logits(0, t, 40);
+    engine->model = was;
+}
+
+/* What a failed step may have stored counts as stored. */
+static void failed_steps_count_as_stored(void **state) {
+    (void)state;
+    rt_seq *s = empty(0);
+    lb_err e = {0};
+    static const uint32_t bad[] = {5, 0, 0, 6};
+    assert_true(rt_seq_feed(s, (const uint32_t[]){5, 6}, 2, NULL, &e) && s->n_stored == 2);
+    assert_false(rt_seq_feed(s, bad, 4, NULL, &e));
+    assert_true(s->n_tokens == 2 && s->n_stored == 6);
+    assert_true(rt_seq_cut(s, 1) == 1 && s->n_stored == 6);
+    assert_true(rt_seq_cut(s, 0) == 0 && s->n_stored == 0);
+}
+
 /* ---- steps ---- */
 
 static bool count_visits(void *arg, uint32_t pos, const float *logits, lb_err *err) {
@@ -244,8 +296,12 @@ static rt_stop_reason answer(const char *prompt, const char *const *stops, size_
     assert_true(rt_stream_new(&stream, rt_detok_max_bytes(lagen_model.tokenizer), 32, &arena, &e));
     assert_true(rt_stream_start(&stream, list, n_stops, &e));
     assert_true(rt_seq_prompt(empty(0), t, n, NULL, NULL, &e));
-    rt_gen_opts o = {.sampler = &sampler, .scratch = scratch, .stream = &stream,
-                     .n_predict = n_predict, .emit = keep, .emit_arg = out,
+    rt_gen_opts o = {.sampler = &sampler,
+                     .scratch = scratch,
+                     .stream = &stream,
+                     .n_predict = n_predict,
+                     .emit = keep,
+                     .emit_arg = out,
                      .interrupt = interrupt};
     rt_gen_start(&g, &engine->seqs[0], &o);
     assert_true(rt_generate(&g, &e));
@@ -426,6 +482,8 @@ int main(void) {
     cmocka_set_message_output(CM_OUTPUT_TAP);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(chunks_do_not_matter),
+        cmocka_unit_test(rings_are_rewound_as_far_as_they_hold),
+        cmocka_unit_test(failed_steps_count_as_stored),
         cmocka_unit_test(slots_share_a_step),
         cmocka_unit_test(bad_steps_change_nothing),
         cmocka_unit_test(the_context_has_an_end),

@@ -83,7 +83,9 @@ static const char INFO[] =
     "    \"slots\": 2,\012"
     "    \"chunk\": 32,\012"
     "    \"t_max\": 32,\012"
-    "    \"logit_rows_max\": 32\012"
+    "    \"logit_rows_max\": 32,\012"
+    "    \"ring\": 0,\012"
+    "    \"ring_spare\": 0\012"
     "  },\012"
     "  \"arenas\": {\012"
     "    \"weights\": 68224,\012"
@@ -126,6 +128,8 @@ const rt_model lagen_model = {
     .t_max = 32,
     .logit_rows_max = 32,
     .kv_type = "f16",
+    .ring = 0,
+    .ring_spare = 0,
     .n_params = 63680U,
     .arena_bytes = {68224U, 65536U, 36864U, 40960U},
     .logits_offset_bytes = 0U,
