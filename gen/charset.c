@@ -109,6 +109,13 @@ bool lg_charset_join(const lg_charset *a, const lg_charset *b, lb_arena *arena, 
     return true;
 }
 
+bool lg_charset_minus(const lg_charset *a, const lg_charset *b, lb_arena *arena, lg_charset *out,
+                      lb_err *err) {
+    lg_charset not_a, either;
+    return complement(a, arena, &not_a, err) && lg_charset_join(&not_a, b, arena, &either, err) &&
+           complement(&either, arena, out, err);
+}
+
 bool lg_charset_meet(const lg_charset *a, const lg_charset *b) {
     size_t i = 0;
     size_t j = 0;

@@ -27,6 +27,10 @@ bool lg_charset_make(uint32_t mask, const lg_range *ranges, size_t n, bool negat
 bool lg_charset_join(const lg_charset *a, const lg_charset *b, lb_arena *arena, lg_charset *out,
                      lb_err *err);
 
+/* What is in `a` and not in `b`. */
+bool lg_charset_minus(const lg_charset *a, const lg_charset *b, lb_arena *arena, lg_charset *out,
+                      lb_err *err);
+
 bool lg_charset_meet(const lg_charset *a, const lg_charset *b);     /* some code point in both */
 bool lg_charset_within(const lg_charset *a, const lg_charset *b);   /* every one of a is in b */
 bool lg_charset_holds(const lg_charset *s, uint32_t code);

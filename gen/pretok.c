@@ -14,6 +14,23 @@
 #define UPPER "[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]"
 #define LOWER "[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]"
 #define HAN "\\x{800}-\\x{4E00}\\x{4E00}-\\x{9FA5}\\x{AC00}-\\x{D7FF}"
+#define UPPER_NOT_HAN "[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}&&[^\\p{Han}]]"
+#define LOWER_NOT_HAN "[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}&&[^\\p{Han}]]"
+/* What \w is to Oniguruma, which the tokenizers package uses: behind a digit, \b is that none of
+ * these follows. */
+#define WORD                                                                                     \
+    "[\\p{L}\\p{M}\\p{Nd}\\p{Nl}\\p{Pc}\\x{B2}\\x{B3}\\x{B9}\\x{BC}-\\x{BE}"                     \
+    "\\x{24B6}-\\x{24E9}\\x{1F130}-\\x{1F149}\\x{1F150}-\\x{1F169}\\x{1F170}-\\x{1F189}]"
+/* Words cut where lower case ends, contractions with them; numbers; symbols and their trail. */
+#define CASED_WORDS(number, upper, lower, trail)                                                 \
+    "[^\\r\\n\\p{L}\\p{N}]?" upper "*" lower "+(" CONTRACTIONS ")?|"                             \
+    "[^\\r\\n\\p{L}\\p{N}]?" upper "+" lower "*(" CONTRACTIONS ")?|"                             \
+    number "| ?[^\\s\\p{L}\\p{N}]+" trail "*|" SPACES
+/* Words with the punctuation mark before them, runs of symbols. */
+#define DEEPSEEK_WORDS                                                                           \
+    "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|"                                      \
+    "[^\\r\\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+|"                                               \
+    " ?[\\p{P}\\p{S}]+[\\r\\n]*|" SPACES
 /* Anything but spaces and the punctuation of several scripts. */
 #define POROS                                                                                    \
     " ?[^(\\s|.,!?\\x{2026}\\x{3002}\\x{FF0C}\\x{3001}\\x{964}\\x{6D4}\\x{60C})]+"

@@ -133,9 +133,34 @@ static bool add_range(parser *p, lg_class *cls, uint32_t first, uint32_t last) {
     return true;
 }
 
-static bool class_body(parser *p, lg_class *cls) {
-    cls->negated = take(p, "^");
-    while (p->at < p->n && !looking_at(p, "]")) {
+/* The script Han. Source: Scripts.txt of Unicode 15.1. */
+static const lg_range han[] = {
+    {0x2E80, 0x2E99},   {0x2E9B, 0x2EF3},   {0x2F00, 0x2FD5},   {0x3005, 0x3005},
+    {0x3007, 0x3007},   {0x3021, 0x3029},   {0x3038, 0x303B},   {0x3400, 0x4DBF},
+    {0x4E00, 0x9FFF},   {0xF900, 0xFA6D},   {0xFA70, 0xFAD9},   {0x16FE2, 0x16FE3},
+    {0x16FF0, 0x16FF1}, {0x20000, 0x2A6DF}, {0x2A700, 0x2B739}, {0x2B740, 0x2B81D},
+    {0x2B820, 0x2CEA1}, {0x2CEB0, 0x2EBE0}, {0x2EBF0, 0x2EE5D}, {0x2F800, 0x2FA1D},
+    {0x30000, 0x3134A}, {0x31350, 0x323AF},
+};
+
+static bool add_han(parser *p, lg_class *cls) {
+    for (size_t i = 0; i < sizeof han / sizeof han[0]; i++) {
+        if (!add_range(p, cls, han[i].first, han[i].last)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Elements up to ']' or "&&". */
+static bool class_elements(parser *p, lg_class *cls) {
+    while (p->at < p->n && !looking_at(p, "]") && !looking_at(p, "&&")) {
+        if (take(p, "\\p{Han}")) {
+            if (!add_han(p, cls)) {
+                return false;
+            }
+            continue;
+        }
         uint32_t mask, first;
         if (looking_at(p, "[")) {
             return fail(p, "'[' in a class must be escaped");
@@ -161,6 +186,23 @@ static bool class_body(parser *p, lg_class *cls) {
             return false;
         }
     }
+    return true;
+}
+
+static bool class_body(parser *p, lg_class *cls) {
+    cls->negated = take(p, "^");
+    if (!class_elements(p, cls)) {
+        return false;
+    }
+    lg_class except = {.mask = 0};
+    if (take(p, "&&")) {
+        if (cls->negated || !take(p, "[^") || !class_elements(p, &except) || except.mask != 0 ||
+            !take(p, "]")) {
+            return fail(p, "&& takes [^...] with characters, ranges and \\p{Han}");
+        }
+    }
+    cls->except = except.ranges;
+    cls->n_except = except.n_ranges;
     return take(p, "]") || fail(p, "']' is missing");
 }
 
@@ -182,15 +224,19 @@ static bool class_item(parser *p, lg_class *cls) {
         }
     }
     cls->source = source_since(p, from);
-    lg_charset listed;
+    lg_charset listed, except, all;
     if (cls->source == NULL ||
-        !lg_charset_make(0, cls->ranges, cls->n_ranges, false, p->arena, &listed, p->err)) {
+        !lg_charset_make(0, cls->ranges, cls->n_ranges, false, p->arena, &listed, p->err) ||
+        !lg_charset_make(0, cls->except, cls->n_except, false, p->arena, &except, p->err)) {
         return false;
     }
     cls->ranges = listed.ranges;
     cls->n_ranges = listed.n;
-    return lg_charset_make(cls->mask, cls->ranges, cls->n_ranges, cls->negated, p->arena,
-                           &cls->set, p->err);
+    cls->except = except.ranges;
+    cls->n_except = except.n;
+    return lg_charset_make(cls->mask, cls->ranges, cls->n_ranges, cls->negated, p->arena, &all,
+                           p->err) &&
+           lg_charset_minus(&all, &except, p->arena, &cls->set, p->err);
 }
 
 static bool count(parser *p, uint32_t *out) {

@@ -2,6 +2,7 @@
  *
  *   a  \x{1F600}  \n \r \t  \. \$ ...   one character; '.' and other metacharacters only escaped
  *   [a-z\p{L}]  [^\s\p{N}]             a class; \p{L} \p{Lu} \s \S \d also stand alone
+ *   [\p{L}&&[^a-z\p{Han}]]             a class without some characters, ranges or that script
  *   (?:a|b)  (a|b)                      groups are for grouping only, nothing is captured
  *   (?=a)  (?!a)                        look ahead
  *   $                                   end of the segment, nothing else
@@ -23,6 +24,8 @@ typedef struct lg_class {
     uint32_t mask;          /* LB_UC bits */
     const lg_range *ranges; /* beside the mask; ascending and apart */
     size_t n_ranges;
+    const lg_range *except; /* taken out again; ascending and apart */
+    size_t n_except;
     bool negated;
     lg_charset set;
 } lg_class;

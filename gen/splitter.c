@@ -80,10 +80,11 @@ static bool gives_back_one(const lg_class *cls, const lg_regex_item *rest, size_
            !lg_charset_meet(&look->set, &cls->set);
 }
 
-/* (C{k})+ before (?!D), C within D, so that giving back cannot help: returns the inner item. */
+/* (C{k})+ or (C{k})* before (?!D), C within D, so that giving back cannot help: returns the inner
+ * item. */
 static const lg_regex_item *as_steps(const lg_regex_item *group, const lg_regex_item *rest,
                                      size_t n) {
-    bool form = group->min == 1 && group->max == LG_REGEX_ENDLESS && group->body.n == 1 &&
+    bool form = group->min <= 1 && group->max == LG_REGEX_ENDLESS && group->body.n == 1 &&
                 group->body.alts[0].n == 1;
     const lg_regex_item *inner = form ? &group->body.alts[0].items[0] : NULL;
     if (inner == NULL || inner->kind != LG_REGEX_CLASS || inner->min != inner->max || n != 1) {
@@ -216,6 +217,7 @@ static bool compile_group(compiler *c, const lg_regex_item *item, size_t n_rest,
     if (step != NULL) {
         op->kind = LG_SPLIT_STEPS;
         op->min = step->min;
+        op->may_be_none = item->min == 0;
         return class_index(c, &step->cls, &op->cls) && take_run(c, op);
     }
     op->kind = LG_SPLIT_REPEAT;

@@ -21,7 +21,7 @@ enum { LG_SPLIT_RUNS_MAX = 8, LG_SPLIT_STAGES_MAX = 8 };
 
 typedef enum lg_split_kind {
     LG_SPLIT_RUN,      /* min..max characters of a class, as many as there are */
-    LG_SPLIT_STEPS,    /* the same in multiples of min, with a note of the run */
+    LG_SPLIT_STEPS,    /* as many times min characters as there are, with a note of the run */
     LG_SPLIT_NEXT,     /* the next character is of a class; or, negative, is not or is not there */
     LG_SPLIT_END,      /* the segment ends here */
     LG_SPLIT_LOOK,     /* fn matches here; or, negative, does not */
@@ -36,6 +36,7 @@ typedef struct lg_split_op {
     uint32_t min, max;
     uint32_t run; /* index of the note, or LG_SPLIT_NO_RUN */
     bool negative;
+    bool may_be_none; /* STEPS: also no time at all */
     const char *source;
 } lg_split_op;
 

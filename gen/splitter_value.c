@@ -41,19 +41,24 @@ static lg_value *mask_value(lg_builder *b, uint32_t mask) {
     return names;
 }
 
+static lg_value *ranges_value(lg_builder *b, const lg_range *ranges, size_t n) {
+    lg_value *list = lg_build_array(b);
+    for (size_t i = 0; i < n; i++) {
+        lg_value *range = lg_build_map(b);
+        lg_build_set_uint(b, range, "first", ranges[i].first);
+        lg_build_set_uint(b, range, "last", ranges[i].last);
+        lg_build_push(b, list, range);
+    }
+    return list;
+}
+
 static lg_value *class_value(lg_builder *b, const lg_class *cls) {
     lg_value *v = lg_build_map(b);
     lg_build_set_string(b, v, "source", cls->source);
     lg_build_set(b, v, "mask", mask_value(b, cls->mask));
     lg_build_set_bool(b, v, "negated", cls->negated);
-    lg_value *ranges = lg_build_array(b);
-    for (size_t i = 0; i < cls->n_ranges; i++) {
-        lg_value *range = lg_build_map(b);
-        lg_build_set_uint(b, range, "first", cls->ranges[i].first);
-        lg_build_set_uint(b, range, "last", cls->ranges[i].last);
-        lg_build_push(b, ranges, range);
-    }
-    lg_build_set(b, v, "ranges", ranges);
+    lg_build_set(b, v, "ranges", ranges_value(b, cls->ranges, cls->n_ranges));
+    lg_build_set(b, v, "except", ranges_value(b, cls->except, cls->n_except));
     return v;
 }
 
@@ -64,6 +69,7 @@ static lg_value *op_value(lg_builder *b, const lg_split_op *op) {
     lg_build_set_uint(b, v, "fn", op->fn + 1);
     lg_build_set_uint(b, v, "min", op->min);
     lg_build_set_bool(b, v, "negative", op->negative);
+    lg_build_set_bool(b, v, "may_be_none", op->may_be_none);
     lg_build_set_string(b, v, "source", op->source);
     if (op->max != LG_REGEX_ENDLESS) {
         lg_build_set_uint(b, v, "max", op->max);

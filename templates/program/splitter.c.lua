@@ -26,7 +26,7 @@ local function only_letters(cls)
     local letter = r.first == r.last and r.first < 128 and string.char(r.first) or ""
     letters = letters .. (letter:match("^%w$") or "-")
   end
-  local plain = #cls.mask == 0 and not cls.negated and not letters:find("-", 1, true)
+  local plain = #cls.mask + #cls.except == 0 and not cls.negated and not letters:find("-", 1, true)
   return plain and letters or nil
 end
 
@@ -60,6 +60,34 @@ local function code(n)
   return string.format("0x%X%s", n, shown)
 end
 
+local function ranges_text(ranges)
+  local rows = {}
+  for i = 1, #ranges, 4 do
+    local row = {}
+    for k = i, math.min(i + 3, #ranges) do
+      local r = ranges[k]
+      table.insert(row, string.format("{0x%X, 0x%X}", r.first, r.last))
+    end
+    table.insert(rows, join(row, ", ") .. ",")
+  end
+  return join(rows, "\n")
+end
+
+-- Where a list of ranges stands as a table: with the first class that has the same one. Its second
+-- value says whether that is class `index` itself. `part` is "ranges" or "except".
+local function table_of(p, index, part)
+  local want = ranges_text(p.classes[index][part])
+  for i = 1, index do
+    for _, k in ipairs({ "ranges", "except" }) do
+      local list = p.classes[i][k]
+      if #list > (k == "ranges" and 8 or 0) and ranges_text(list) == want then
+        return class_name(p, i) .. "_" .. k, i == index and k == part
+      end
+    end
+  end
+  return nil, false
+end
+
 -- The test of a class: its categories, then its characters.
 local function conditions(p, index)
   local cls = p.classes[index]
@@ -72,8 +100,8 @@ local function conditions(p, index)
     table.insert(tests, "rt_is(c, " .. join(names, " | ") .. ")")
   end
   if #cls.ranges > 8 then
-    local table_name = class_name(p, index) .. "_ranges"
-    table.insert(tests, string.format("rt_in_ranges(c, %s, %d)", table_name, #cls.ranges))
+    table.insert(tests, string.format("rt_in_ranges(c, %s, %d)", (table_of(p, index, "ranges")),
+      #cls.ranges))
     return tests
   end
   for _, r in ipairs(cls.ranges) do
@@ -114,19 +142,6 @@ local function return_test(p, index)
   end
   table.insert(lines, line)
   return join(lines, "\n")
-end
-
-local function ranges_text(cls)
-  local rows = {}
-  for i = 1, #cls.ranges, 4 do
-    local row = {}
-    for k = i, math.min(i + 3, #cls.ranges) do
-      local r = cls.ranges[k]
-      table.insert(row, string.format("{0x%X, 0x%X}", r.first, r.last))
-    end
-    table.insert(rows, join(row, ", ") .. ",")
-  end
-  return join(rows, "\n")
 end
 
 local function call(p, index, at)
@@ -213,9 +228,11 @@ while (stop < end && ${is}(t[stop])) {
 ${module.read_run(p, op)}
 rt_run_enter(&runs[${op.run}], at, stop);
 stop -= (stop - at) % ${op.min};
+% if not op.may_be_none then
 if (stop == at) {
     return RT_SPLIT_NONE;
 }
+% end
 at = stop;
 %%template next_is(p, op)
 % if op.negative then
@@ -340,13 +357,21 @@ local function body(p, fn)
 end
 %%template class(p, index)
 % local cls = p.classes[index]
-% if #cls.ranges > 8 then
-static const uint32_t ${class_name(p, index)}_ranges[][2] = {
-    ${ranges_text(cls)}
+% for _, part in ipairs({ "ranges", "except" }) do
+% local name, own = table_of(p, index, part)
+% if own then
+static const uint32_t ${name}[][2] = {
+    ${ranges_text(cls[part])}
 };
+% end
 % end
 ${comment(cls.source)}
 static bool ${class_name(p, index)}(rt_char c) {
+% if #cls.except > 0 then
+    if (rt_in_ranges(c, ${(table_of(p, index, "except"))}, ${#cls.except})) {
+        return false;
+    }
+% end
     ${return_test(p, index)}
 }
 %%template fn(p, index)

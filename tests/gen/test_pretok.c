@@ -48,6 +48,13 @@ static void syntax_errors_name_the_place(void **state) {
         {"(?<=a)b", "character 2: this kind of group is not supported"},
         {"[a", "character 3: ']' is missing"},
         {"[[:alpha:]]", "character 2: '[' in a class must be escaped"},
+        {"[a&&b]", "character 5: && takes [^...]"},
+        {"[a&&[b]]", "character 5: && takes [^...]"},
+        {"[^a&&[^b]]", "character 6: && takes [^...]"},
+        {"[a&&[^\\p{L}]]", "character 12: && takes [^...]"},
+        {"[a&&[^b]", "character 9: ']' is missing"},
+        {"[a&&[^b]c]", "character 9: ']' is missing"},
+        {"\\p{Han}", "character 8: \\p{...} is no general category"}, /* in classes only */
         {"[z-a]", "character 5: a range must ascend between two characters"},
         {"[a-\\p{L}]", "character 9: a range must ascend between two characters"},
         {"\\p{Foo}", "character 8: \\p{...} is no general category"},
@@ -120,6 +127,12 @@ static void sets(void **state) {
     lg_charset none = set("[^\\s\\S]");
     assert_int_equal(none.n, 0);
     assert_true(lg_charset_within(&none, &upper));
+    lg_charset kana = set("[\\x{3005}a-z\\p{Lo}&&[^\\p{Han}b-y]]"), han = set("[\\p{Han}]");
+    assert_true(lg_charset_holds(&kana, 'a') && lg_charset_holds(&kana, 'z'));
+    assert_false(lg_charset_holds(&kana, 'b') || lg_charset_holds(&kana, 0x3005));
+    assert_true(lg_charset_holds(&kana, 0x3042) && !lg_charset_holds(&kana, 0x4E00));
+    assert_true(lg_charset_holds(&han, 0x3005) && lg_charset_holds(&han, 0x20000));
+    assert_false(lg_charset_meet(&kana, &han));
     lg_charset both;
     assert_true(lg_charset_join(&spaces, &others, &arena, &both, &err));
     assert_int_equal(both.n, 1);
@@ -155,6 +168,11 @@ static void loops_take_the_form_they_need(void **state) {
     assert_int_equal(s.fns[stage_fn(&s)->ops[0].fn].ops[0].kind, LG_SPLIT_STEPS);
     compile("[\\p{L}.]?\\p{L}+", &s);
     assert_int_equal(stage_fn(&s)->ops[0].kind, LG_SPLIT_GIVE_BACK);
+    compile("\\d{1,3}(?=(?:\\d{3})*(?![\\p{L}\\d]))", &s);
+    const lg_split_fn *rest = &s.fns[stage_fn(&s)->ops[0].fn];
+    assert_int_equal(stage_fn(&s)->ops[0].kind, LG_SPLIT_GIVE_BACK);
+    assert_int_equal(s.fns[rest->ops[0].fn].ops[0].kind, LG_SPLIT_STEPS);
+    assert_true(s.fns[rest->ops[0].fn].ops[0].may_be_none);
     compile("(?:ab)+", &s);
     assert_int_equal(stage_fn(&s)->ops[0].kind, LG_SPLIT_REPEAT);
 }

@@ -1,7 +1,10 @@
-/* tok_ids.c -- encodes texts with the tokenizer of a model file, for test_tok_ids.py.
+/* tok_ids.c -- encodes texts with the tokenizer of a model file, for test_tok_ids.py; and cuts texts
+ * with a pre-tokenizer, for test_split_words.py.
  * tok_ids MODEL reads from stdin, again and again, a length in decimal, a newline and that many
  * bytes; for each it prints the ids on one line. tok_ids --stages MODEL prints the expressions of
- * the pre-tokenizer, and flags=WHOLE if words that are tokens are taken whole. */
+ * the pre-tokenizer, and flags=WHOLE if words that are tokens are taken whole. tok_ids --split ID
+ * reads texts in the same way and prints the lengths of the words in characters; tok_ids --splits
+ * prints ids, each with its expressions on lines of their own behind a tab. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,7 +41,46 @@ static int print_ids(const rt_tokenizer *t, rt_token_scratch *scratch, lb_err *e
     return 0;
 }
 
+static int print_splits(void) {
+    size_t n;
+    const lg_split *rows = lg_split_rows(&n);
+    for (size_t i = 0; i < n; i++) {
+        printf("%s\n", rows[i].id);
+        for (size_t k = 0; k < rows[i].n_stages; k++) {
+            printf("\t%s\n", rows[i].stages[k]);
+        }
+    }
+    return 0;
+}
+
+static int print_words(const char *id) {
+    static char text[TEXT_MAX];
+    static rt_char t[TEXT_MAX];
+    const split_row *row = splits;
+    size_t n_bytes;
+    while (row->id != NULL && strcmp(row->id, id) != 0) {
+        row++;
+    }
+    while (row->id != NULL && scanf("%zu", &n_bytes) == 1 && getchar() == '\n' &&
+           n_bytes <= TEXT_MAX && fread(text, 1, n_bytes, stdin) == n_bytes) {
+        size_t n = rt_split_chars(text, n_bytes, t);
+        row->split(t, n);
+        for (size_t at = 0, end; at < n; at = end) {
+            end = rt_split_next(t, at, n);
+            printf("%zu ", end - at);
+        }
+        printf("\n");
+    }
+    return row->id == NULL;
+}
+
 int main(int argc, char **argv) {
+    if (argc == 2 && strcmp(argv[1], "--splits") == 0) {
+        return print_splits();
+    }
+    if (argc == 3 && strcmp(argv[1], "--split") == 0) {
+        return print_words(argv[2]);
+    }
     lb_arena arena;
     lb_err err = {0};
     lg_gguf *g = NULL;
