@@ -69,7 +69,7 @@ static bool parse(const rt_model *m, const char *prog, int argc, char **argv, lb
     };
     const lb_command cmd = {
         .name = prog, .summary = "serves the model over HTTP, as OpenAI and Anthropic do",
-        .details = "Endpoints: /v1/chat/completions, /v1/models, /health.\n"
+        .details = "Endpoints: /v1/chat/completions, /v1/models, /health, /metrics.\n"
                    "TLS is the work of a proxy in front.",
         .options = rows, .n_options = sizeof rows / sizeof rows[0]};
     bool wanted = false;

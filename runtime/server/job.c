@@ -15,6 +15,7 @@ static void send(rt_job *j, const rt_note *note) {
 
 static void send_content(rt_job *j, const char *text, size_t n) {
     if (n > 0) {
+        j->any_content = true;
         send(j, &(rt_note){.kind = RT_NOTE_CONTENT, .choice = j->choice,
                            .text = {.s = text, .n = n}});
     }

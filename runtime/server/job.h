@@ -41,6 +41,7 @@ struct rt_job {
     rt_stop_reason stop; /* RT_STOP_INTERRUPT: cancelled */
     size_t stop_index;   /* RT_STOP_STRING: which of o.stops */
     uint32_t n_cached, n_generated, n_thought, n_calls;
+    bool any_content;
     double queued_s, started_s, first_s, ended_s; /* rt_seconds; 0: not reached */
 
     /* The scheduler's. */

@@ -4,6 +4,7 @@
 #include <time.h>
 
 #include "server/json_out.h"
+#include "server/openai.h"
 #include "server/server.h"
 
 /* ---- /health */
@@ -76,5 +77,6 @@ const rt_route rt_routes[] = {
     {"GET", "/health", health, true},
     {"GET", "/v1/models", models, false},
     {"GET", "/metrics", metrics, false},
+    {"POST", "/v1/chat/completions", rt_openai_chat, false},
 };
 const size_t rt_n_routes = sizeof rt_routes / sizeof rt_routes[0];

@@ -1,0 +1,89 @@
+/* ask_prompt.c -- messages or text to tokens; see ask.h. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/unicode.h"
+#include "server/ask.h"
+
+enum { LARGE_BYTES = 512 * 1024 }; /* texts that take much memory to encode go one at a time */
+
+static bool encode(rt_ask *a, const rt_token_input *in, lb_err *err) {
+    const rt_tokenizer *tok = a->r->server->model->tokenizer;
+    rt_token_scratch *scratch = NULL;
+    lb_arena work;
+    /* A byte that is no UTF-8 is encoded as three. No token stands for less than a byte. */
+    bool valid = lb_utf8_valid_bytes(in->text, in->n_bytes) == in->n_bytes;
+    size_t most = (valid ? 1 : 3) * in->n_bytes + 1;
+    size_t n = 0;
+    lb_arena_init(&work, "encoding", UINT64_C(6) << 30);
+    uint32_t *ids = lb_alloc_n(&work, most + 2, sizeof *ids, err);
+    bool ok = ids != NULL && rt_token_scratch_new(tok, most, &work, &scratch, err) &&
+              rt_token_encode(tok, in, scratch, ids, most + 2, &n, err);
+    if (ok) {
+        uint32_t *kept = lb_alloc_n(&a->r->arena, n, sizeof *kept, err);
+        ok = kept != NULL;
+        if (ok) {
+            memcpy(kept, ids, n * sizeof *kept);
+            a->ids = kept;
+            a->n_ids = n;
+        }
+    }
+    lb_arena_reset(&work);
+    return ok;
+}
+
+static bool encode_one_at_a_time(rt_ask *a, const rt_token_input *in, lb_err *err) {
+    rt_server *s = a->r->server;
+    if (in->n_bytes < LARGE_BYTES) {
+        return encode(a, in, err);
+    }
+    pthread_mutex_lock(&s->large);
+    bool ok = encode(a, in, err);
+    pthread_mutex_unlock(&s->large);
+    return ok;
+}
+
+bool rt_ask_prompt(rt_ask *a, lb_err *err) {
+    const rt_server *s = a->r->server;
+    if (!a->is_chat) {
+        rt_token_input in = {.text = a->text.s, .n_bytes = a->text.n, .add_special = true,
+                             .parse_special = true, .at_most_one = true};
+        return a->ids != NULL || encode_one_at_a_time(a, &in, err);
+    }
+    if (!rt_chat_render(s->model->chat, &s->caps, &a->chat, &a->render, &a->r->arena,
+                        &a->rendered, err)) {
+        return false;
+    }
+    rt_token_input in = {.text = a->rendered.text, .n_bytes = a->rendered.n_bytes,
+                         .add_special = true, .parse_special = true, .at_most_one = true,
+                         .user = a->rendered.user, .n_user = a->rendered.n_user};
+    return encode_one_at_a_time(a, &in, err);
+}
+
+static bool only_text(const rt_chat *chat, lb_err *err) {
+    for (size_t i = 0; i < chat->n_messages; i++) {
+        const rt_message *m = &chat->messages[i];
+        for (size_t k = 0; k < m->n_parts; k++) {
+            if (strcmp(m->parts[k].type.s, "text") != 0) {
+                return lb_err_set(err, LB_UNSUPPORTED, "messages[%zu].content[%zu]: parts of type "
+                                  "'%.40s' are not supported; this model reads text alone", i, k,
+                                  m->parts[k].type.s);
+            }
+        }
+    }
+    return true;
+}
+
+bool rt_ask_chat(rt_ask *a, const json_t *messages, const json_t *tools, lb_err *err) {
+    if (a->r->server->model->chat == NULL) {
+        return lb_err_set(err, LB_UNSUPPORTED, "this model has no chat template; /v1/completions "
+                          "continues texts");
+    }
+    if (json_array_size(messages) == 0) {
+        return lb_err_set(err, LB_MISSING, "messages: there must be at least one");
+    }
+    a->is_chat = true;
+    a->render.add_generation_prompt = true;
+    rt_chat_init(&a->chat, &a->r->arena);
+    return rt_chat_add_json(&a->chat, messages, tools, err) && only_text(&a->chat, err);
+}
