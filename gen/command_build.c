@@ -166,13 +166,13 @@ static bool parse(lg_context *c, const char *name, const char *summary, build_ar
         .model = lg_model_args_default(), .weights = "pack", .compiler = "nvcc", .jobs = 2};
     uint32_t n = lg_model_options(&a->model, options);
     options[n++] = (lb_opt){"--out",     "-o",
-                            LB_OPT_TEXT, (void *)&a->out,
+                            LB_OPT_NAME, (void *)&a->out,
                             0,           0,
                             false,       NULL,
                             "DIR",       "folder of the program; default out/<model>-<row>"};
     options[n++] = (lb_opt){"--weights",
                             NULL,
-                            LB_OPT_TEXT,
+                            LB_OPT_NAME,
                             (void *)&a->weights,
                             0,
                             0,
@@ -186,7 +186,7 @@ static bool parse(lg_context *c, const char *name, const char *summary, build_ar
     options[n++] =
         (lb_opt){"--compiler",
                  NULL,
-                 LB_OPT_TEXT,
+                 LB_OPT_NAME,
                  (void *)&a->compiler,
                  0,
                  0,
@@ -196,7 +196,7 @@ static bool parse(lg_context *c, const char *name, const char *summary, build_ar
                  "of GPU kernels: nvcc (default), run by ninja, or\nnvrtc, called by lagen itself"};
     options[n++] = (lb_opt){"--host",
                             NULL,
-                            LB_OPT_TEXT,
+                            LB_OPT_NAME,
                             (void *)&a->host,
                             0,
                             0,

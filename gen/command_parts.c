@@ -12,9 +12,9 @@ lg_model_args lg_model_args_default(void) {
 
 uint32_t lg_model_options(lg_model_args *a, lb_opt *options) {
     const lb_opt list[LG_MODEL_OPTIONS] = {
-        {"--model", "-m", LB_OPT_TEXT, (void *)&a->model, 0, 0, false, NULL, "FILE",
+        {"--model", "-m", LB_OPT_NAME, (void *)&a->model, 0, 0, false, NULL, "FILE",
          "the GGUF file, or the first part of a split one"},
-        {"--arch", NULL, LB_OPT_TEXT, (void *)&a->arch, 0, 0, false, NULL, "ROW",
+        {"--arch", NULL, LB_OPT_NAME, (void *)&a->arch, 0, 0, false, NULL, "ROW",
          "hardware row, see `lagen targets`; native (the default)\nresolves to the best row of "
          "this machine"},
         {"--ctx", NULL, LB_OPT_UINT, &a->ctx, 1, 16777216, false, NULL, "TOKENS",
@@ -23,15 +23,15 @@ uint32_t lg_model_options(lg_model_args *a, lb_opt *options) {
          "sequences side by side; default 1"},
         {"--chunk", NULL, LB_OPT_UINT, &a->chunk, 1, 131072, false, NULL, "TOKENS",
          "rows of one prefill step; default 512, or the context\nif that is shorter"},
-        {"--kv", NULL, LB_OPT_TEXT, (void *)&a->kv, 0, 0, false, NULL, "TYPE",
+        {"--kv", NULL, LB_OPT_NAME, (void *)&a->kv, 0, 0, false, NULL, "TYPE",
          "type of cached keys and values: f16 (default), or q8_0,\nbytes with a scale for each 32"},
-        {"--pre", NULL, LB_OPT_TEXT, (void *)&a->pre, 0, 0, false, NULL, "NAME",
+        {"--pre", NULL, LB_OPT_NAME, (void *)&a->pre, 0, 0, false, NULL, "NAME",
          "how text is cut into words, where the model file does not\nsay it or says it wrongly; "
          "docs/tokenizers.md lists names"},
-        {"--rope-mscale", NULL, LB_OPT_TEXT, (void *)&a->rope_mscale, 0, 0, false, NULL, "WHICH",
+        {"--rope-mscale", NULL, LB_OPT_NAME, (void *)&a->rope_mscale, 0, 0, false, NULL, "WHICH",
          "magnitude of YaRN: formula (default), 1 + 0.1 ln factor times\nthe file's attn_factor; "
          "key, the file's factor alone; or a number"},
-        {"--rope-beta", NULL, LB_OPT_TEXT, (void *)&a->rope_beta, 0, 0, false, NULL, "WHICH",
+        {"--rope-beta", NULL, LB_OPT_NAME, (void *)&a->rope_beta, 0, 0, false, NULL, "WHICH",
          "bounds of YaRN's ramp, in turns: fixed (default), 32,1;\nkey, the file's; or FAST,SLOW"},
     };
     memcpy(options, list, sizeof list);

@@ -122,7 +122,7 @@ bool lg_command_plan(lg_context *c, int argc, char *const *argv, lb_err *err) {
     options[n++] =
         (lb_opt){"--dump",
                  NULL,
-                 LB_OPT_TEXT,
+                 LB_OPT_NAME,
                  &dump,
                  0,
                  0,

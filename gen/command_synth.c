@@ -23,9 +23,9 @@ bool lg_command_synth(lg_context *c, int argc, char *const *argv, lb_err *err) {
     uint64_t layers = 0;
     bool help = false;
     const lb_opt options[] = {
-        {"--out", "-o", LB_OPT_TEXT, (void *)&o.out_path, 0, 0, false, NULL, "FILE",
+        {"--out", "-o", LB_OPT_NAME, (void *)&o.out_path, 0, 0, false, NULL, "FILE",
          "the GGUF file to write"},
-        {"--types", NULL, LB_OPT_TEXT, (void *)&o.types, 0, 0, false, NULL, "T",
+        {"--types", NULL, LB_OPT_NAME, (void *)&o.types, 0, 0, false, NULL, "T",
          "tensor type of all matrices, or a mix that the\nrecipe knows"},
         {"--layers", NULL, LB_OPT_UINT, &layers, 1, 512, false, NULL, "N",
          "layers; default: the recipe's"},

@@ -1,7 +1,9 @@
 /* options.c -- see options.h. */
 #include "base/options.h"
 
+#include <assert.h>
 #include <errno.h>
+#include <float.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -35,34 +37,44 @@ static bool unit_of(const char *rest, uint64_t *unit) {
     return false;
 }
 
+/* A value that passes 40 characters is cut, so that the limits behind it are not. */
+static bool out_of_range(const lb_opt *o, const char *v, lb_err *err) {
+    if (o->kind == LB_OPT_UINT) {
+        return lb_err_set(err, LB_USAGE, "%s: %.40s is out of range; it may be %.0f to %.0f",
+                          o->name, v, o->min, o->max);
+    }
+    return lb_err_set(err, LB_USAGE, "%s: %.40s is out of range; it may be %g to %g", o->name, v,
+                      o->min, o->max);
+}
+
 static bool parse_uint(const lb_opt *o, const char *v, lb_err *err) {
     char *end = NULL;
     errno = 0;
     uint64_t n = strtoull(v, &end, 10);
     uint64_t unit = 1;
-    bool ok =
-        v[0] >= '0' && v[0] <= '9' && errno == 0 && (o->bytes ? unit_of(end, &unit) : *end == '\0');
-    if (!ok) {
+    bool fits = errno == 0;
+    if (v[0] < '0' || v[0] > '9' || !(o->bytes ? unit_of(end, &unit) : *end == '\0')) {
         return lb_err_set(err, LB_USAGE, "%s: '%s' is not a %s", o->name, v,
                           o->bytes ? "size (a number, or one with KiB, MiB, GiB)" : "whole number");
     }
-    if (!lb_mul(n, unit, &n) || (double)n < o->min || (double)n > o->max) {
-        return lb_err_set(err, LB_USAGE, "%s: %s is out of range; it may be %.0f to %.0f", o->name,
-                          v, o->min, o->max);
+    if (!fits || !lb_mul(n, unit, &n) || (double)n < o->min || (double)n > o->max) {
+        return out_of_range(o, v, err);
     }
     *(uint64_t *)o->out = n;
     return true;
 }
 
+/* Numbers are written in decimal. One too small for a float would become 0, which means another
+ * thing for most options, so it is out of range. */
 static bool parse_double(const lb_opt *o, const char *v, lb_err *err) {
     char *end = NULL;
     double d = strtod(v, &end);
-    if (end == v || *end != '\0' || !isfinite(d)) {
+    if (v[0] == '\0' || *end != '\0' || v[strspn(v, "0123456789.+-eE")] != '\0') {
         return lb_err_set(err, LB_USAGE, "%s: '%s' is not a number", o->name, v);
     }
-    if (d < o->min || d > o->max) {
-        return lb_err_set(err, LB_USAGE, "%s: %s is out of range; it may be %g to %g", o->name, v,
-                          o->min, o->max);
+    bool zero = strchr("eE", v[strspn(v, "+-.0")]) != NULL; /* or the end: only zeros */
+    if (!(d >= o->min && d <= o->max) || (!zero && fabs(d) < FLT_MIN)) {
+        return out_of_range(o, v, err);
     }
     *(double *)o->out = d;
     return true;
@@ -74,6 +86,13 @@ static bool take(const lb_opt *o, const char *v, lb_err *err) {
     }
     switch (o->kind) {
     case LB_OPT_FLAG: *(bool *)o->out = true; return true;
+    case LB_OPT_NAME:
+        if (v[0] == '\0') {
+            return lb_err_set(err, LB_USAGE, "%s needs a value (%s), not an empty one",
+                              o->name, o->value);
+        }
+        *(const char **)o->out = v;
+        return true;
     case LB_OPT_TEXT: *(const char **)o->out = v; return true;
     case LB_OPT_UINT: return parse_uint(o, v, err);
     case LB_OPT_DOUBLE: return parse_double(o, v, err);
@@ -87,60 +106,98 @@ static bool take(const lb_opt *o, const char *v, lb_err *err) {
     return true;
 }
 
-/* One option at argv[*i]; takes its value from after '=' or from the next argument. */
-static bool parse_option(const lb_command *c, int argc, char *const *argv, int *i, lb_err *err) {
-    const char *arg = argv[*i];
+/* The option that argv[i] names, with its value from after '=' or, *next, from argv[i + 1]. */
+static const lb_opt *option_at(const lb_command *c, const char *arg, bool *next) {
     size_t n = strcspn(arg, "=");
     const lb_opt *o = find(c, arg, n);
+    *next = o != NULL && o->kind != LB_OPT_FLAG && arg[n] == '\0';
+    return o;
+}
+
+/* One option at argv[*i]. `seen` has a place for each row. */
+static bool parse_option(const lb_command *c, int argc, char *const *argv, int *i, bool *seen,
+                         lb_err *err) {
+    const char *arg = argv[*i];
+    const char *value = strchr(arg, '=');
+    bool next = false;
+    bool unused = false;
+    const lb_opt *o = option_at(c, arg, &next);
     if (o == NULL) {
         return lb_err_set(err, LB_USAGE, "unknown option '%s'; %s --help lists them", arg, c->name);
     }
-    if (o->kind == LB_OPT_FLAG) {
-        return arg[n] == '\0' ? take(o, NULL, err)
-                              : lb_err_set(err, LB_USAGE, "%s takes no value", o->name);
+    if (seen[o - c->options] && o->kind != LB_OPT_REPEAT) {
+        return lb_err_set(err, LB_USAGE, "%s is given twice", o->name);
     }
-    if (arg[n] == '=') {
-        return take(o, arg + n + 1, err);
+    seen[o - c->options] = true;
+    if (o->kind == LB_OPT_FLAG) {
+        return value == NULL ? take(o, NULL, err)
+                             : lb_err_set(err, LB_USAGE, "%s takes no value", o->name);
+    }
+    if (!next) {
+        return take(o, value + 1, err);
     }
     if (*i + 1 >= argc) {
         return lb_err_set(err, LB_USAGE, "%s needs a value (%s)", o->name, o->value);
     }
     (*i)++;
+    /* `-o --json`: a forgotten value, and not a file of that name. Any text can be a prompt. */
+    if (o->kind == LB_OPT_NAME && option_at(c, argv[*i], &unused) != NULL) {
+        return lb_err_set(err, LB_USAGE,
+                          "%s needs a value (%s), and '%s' is an option; %s=%s would take it",
+                          o->name, o->value, argv[*i], o->name, argv[*i]);
+    }
     return take(o, argv[*i], err);
 }
 
-static bool wants_help(int argc, char *const *argv) {
+/* --help in an option's place; as an option's value it is a value. */
+static bool wants_help(const lb_command *c, int argc, char *const *argv) {
     for (int i = 0; i < argc && strcmp(argv[i], "--") != 0; i++) {
+        bool next = false;
         if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
             return true;
         }
+        option_at(c, argv[i], &next);
+        i += next;
     }
     return false;
 }
 
+static bool take_positional(const lb_command *c, uint32_t n, const char *arg, lb_err *err) {
+    if (n == c->n_positionals) {
+        return lb_err_set(err, LB_USAGE, "unexpected argument '%s'; %s --help shows the usage", arg,
+                          c->name);
+    }
+    if (arg[0] == '\0') {
+        return lb_err_set(err, LB_USAGE, "%s is empty; see %s --help", c->positionals[n].name,
+                          c->name);
+    }
+    *c->positionals[n].out = arg;
+    return true;
+}
+
 bool lb_options_parse(const lb_command *c, int argc, char *const *argv, bool *help, lb_err *err) {
-    *help = wants_help(argc, argv);
+    bool seen[LB_OPT_ROWS_MAX] = {false};
+    uint32_t n = 0;
+    bool only_positional = false;
+    assert(c->n_options <= LB_OPT_ROWS_MAX);
+    *help = wants_help(c, argc, argv);
     if (*help) {
         return true;
     }
-    uint32_t n = 0;
-    bool only_positional = false;
     for (int i = 0; i < argc; i++) {
         if (!only_positional && strcmp(argv[i], "--") == 0) {
             only_positional = true;
             continue;
         }
         if (!only_positional && argv[i][0] == '-' && argv[i][1] != '\0') {
-            if (!parse_option(c, argc, argv, &i, err)) {
+            if (!parse_option(c, argc, argv, &i, seen, err)) {
                 return false;
             }
-            continue;
+        } else if (!take_positional(c, n, argv[i], err)) {
+            return false;
+        } else {
+            n++;
         }
-        if (n == c->n_positionals) {
-            return lb_err_set(err, LB_USAGE, "unexpected argument '%s'; %s --help shows the usage",
-                              argv[i], c->name);
-        }
-        *c->positionals[n++].out = argv[i];
     }
     if (n < c->n_positionals && c->positionals[n].required) {
         return lb_err_set(err, LB_USAGE, "%s needs %s; see %s --help", c->name,

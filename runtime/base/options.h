@@ -1,9 +1,9 @@
 /* options.h -- command lines from a table: one table serves parsing, checking and --help.
  *
  * A command has options (`--name VALUE` or `--name=VALUE`, flags without a value) and positional
- * arguments. Each value is checked against the type and range in its row; nothing is clamped, and
- * nothing is read from the environment. Errors are LB_USAGE, one line, naming the option, the value
- * and what would do. */
+ * arguments, which are names too. Each value is checked against the type and range in its row;
+ * nothing is clamped, nothing is read from the environment, and no option but a repeated one is
+ * taken twice. Errors are LB_USAGE, one line, naming the option, the value and what would do. */
 #ifndef LB_OPTIONS_H
 #define LB_OPTIONS_H
 
@@ -15,13 +15,14 @@
 
 typedef enum lb_opt_kind {
     LB_OPT_FLAG,   /* bool */
-    LB_OPT_TEXT,   /* const char * */
+    LB_OPT_NAME,   /* const char *, not empty: a path, or one of several words */
+    LB_OPT_TEXT,   /* const char *, free text: may be empty */
     LB_OPT_UINT,   /* uint64_t in [min, max]; suffixes KiB MiB GiB are taken where `bytes` */
     LB_OPT_DOUBLE, /* double in [min, max] */
     LB_OPT_REPEAT  /* lb_opt_list: the option may be given several times */
 } lb_opt_kind;
 
-enum { LB_OPT_LIST_MAX = 64 };
+enum { LB_OPT_LIST_MAX = 64, LB_OPT_ROWS_MAX = 64 };
 
 typedef struct lb_opt_list {
     const char *items[LB_OPT_LIST_MAX];
@@ -58,7 +59,7 @@ typedef struct lb_command {
 } lb_command;
 
 /* Parses argv[0..argc) (without program and command names). `*help` is set, and nothing else is
- * checked, if --help or -h is among them before "--". */
+ * checked, if --help or -h stands where an option may, before "--". */
 bool lb_options_parse(const lb_command *c, int argc, char *const *argv, bool *help, lb_err *err);
 
 /* The text of --help: usage, summary, every option with its default range. */

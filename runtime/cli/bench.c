@@ -31,11 +31,11 @@ typedef struct test {
 
 static bool parse(rt_cli *c, int argc, char **argv, options *o, bool *go, lb_err *err) {
     const lb_opt rows[] = {
-        RT_CLI_TEXT("--n-prompt", "-p", &o->prompts, "N,...",
+        RT_CLI_NAME("--n-prompt", "-p", &o->prompts, "N,...",
                     "lengths of prompts (default 512; 0: no such test)"),
-        RT_CLI_TEXT("--n-gen", "-n", &o->gens, "N,...",
+        RT_CLI_NAME("--n-gen", "-n", &o->gens, "N,...",
                     "numbers of generated tokens (default 128; 0: no such test)"),
-        RT_CLI_TEXT("--n-depth", "-d", &o->depths, "N,...",
+        RT_CLI_NAME("--n-depth", "-d", &o->depths, "N,...",
                     "tokens already in the context (default 0)"),
         RT_CLI_UINT("--repetitions", "-r", &o->reps, 1, REPS_MAX, "N",
                     "how often each test is run (default 5)"),

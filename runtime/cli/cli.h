@@ -55,6 +55,8 @@ bool rt_cli_parse(rt_cli *c, const rt_cli_line *line, int argc, char **argv, boo
 #define RT_CLI_FLAG(name, out, help) {name, NULL, LB_OPT_FLAG, out, 0, 0, false, NULL, NULL, help}
 #define RT_CLI_TEXT(name, brief, out, value, help)                                                \
     {name, brief, LB_OPT_TEXT, out, 0, 0, false, NULL, value, help}
+#define RT_CLI_NAME(name, brief, out, value, help)                                                \
+    {name, brief, LB_OPT_NAME, out, 0, 0, false, NULL, value, help}
 #define RT_CLI_UINT(name, brief, out, least, most, value, help)                                   \
     {name, brief, LB_OPT_UINT, out, least, most, false, NULL, value, help}
 #define RT_CLI_REAL(name, out, least, most, given, help)                                          \
@@ -71,7 +73,7 @@ typedef struct rt_cli_team {
     RT_CLI_UINT("--chunk", NULL, &(team).chunk, 1, (c)->model->chunk, "N",                        \
                 "rows of a prompt in one step (default: the most, as\nthe program was made); "    \
                 "results do not depend on it"),                                                   \
-    RT_CLI_TEXT("--device", NULL, &(team).device, "NAME",                                         \
+    RT_CLI_NAME("--device", NULL, &(team).device, "NAME",                                         \
                 "the GPU, where several would do: index, UUID or PCI\naddress (`info` lists them)")
 
 /* Starts the engine, with progress on a terminal. */
@@ -83,7 +85,7 @@ typedef struct rt_cli_text {
 } rt_cli_text;
 #define RT_CLI_TEXT_ROWS(text)                                                                    \
     RT_CLI_TEXT("--prompt", "-p", &(text).prompt, "TEXT", "the text"),                            \
-    RT_CLI_TEXT("--file", "-f", &(text).file, "FILE",                                             \
+    RT_CLI_NAME("--file", "-f", &(text).file, "FILE",                                             \
                 "a file with the text; - is standard input")
 
 /* The text and its length; LB_USAGE if neither or both are given. At most 256 MiB. */

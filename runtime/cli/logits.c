@@ -22,14 +22,14 @@ static bool parse(rt_cli *c, int argc, char **argv, options *o, bool *go, lb_err
     bool top_given = false;
     const lb_opt rows[] = {
         RT_CLI_TEXT_ROWS(o->text),
-        RT_CLI_TEXT("--ids", NULL, &o->ids, "ID,...", "token ids instead of a text"),
+        RT_CLI_NAME("--ids", NULL, &o->ids, "ID,...", "token ids instead of a text"),
         RT_CLI_FLAG("--special", &o->special,
                     "names of special tokens in the text stand for the tokens"),
         RT_CLI_FLAG("--no-bos", &o->no_bos, "add no token at the beginning or end of the text"),
         RT_CLI_FLAG("--all", &o->all, "every position; without it the last one"),
         {"--top", NULL, LB_OPT_UINT, &o->top, 1, c->model->n_vocab, false, &top_given, "K",
          "tokens in the table of a position (default 10)"},
-        RT_CLI_TEXT("--raw", NULL, &o->raw, "FILE",
+        RT_CLI_NAME("--raw", NULL, &o->raw, "FILE",
                     "write all logits there instead of tables: f32,\nlittle-endian, "
                     "[positions][vocabulary]"),
         RT_CLI_TEAM_ROWS(c, o->team),

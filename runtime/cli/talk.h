@@ -18,7 +18,7 @@ typedef struct rt_cli_talk {
 
 /* Row for a command's table: const char *out; and its check (LB_USAGE unless on, off or NULL). */
 #define RT_CLI_THINKING_ROW(out)                                                                  \
-    RT_CLI_TEXT("--thinking", NULL, out, "on|off",                                                \
+    RT_CLI_NAME("--thinking", NULL, out, "on|off",                                                \
                 "let the model think before it answers (default: the\ntemplate's way)")
 bool rt_cli_thinking(const char *text, rt_thinking *out, lb_err *err);
 

@@ -13,7 +13,7 @@
 
 typedef struct values {
     bool flag, given;
-    const char *text, *file;
+    const char *text, *name, *file;
     uint64_t n, size;
     double d;
     lb_opt_list list;
@@ -24,13 +24,14 @@ static bool parse(values *v, int argc, const char *const *argv, bool *help, lb_e
     const lb_opt options[] = {
         {"--flag", "-f", LB_OPT_FLAG, &v->flag, 0, 0, false, NULL, NULL, "a flag"},
         {"--text", NULL, LB_OPT_TEXT, &v->text, 0, 0, false, NULL, "TEXT", "a text"},
+        {"--name", "-o", LB_OPT_NAME, &v->name, 0, 0, false, NULL, "PATH", "a name"},
         {"--n", "-n", LB_OPT_UINT, &v->n, 1, 100, false, &v->given, "N", "a number\nof two lines"},
         {"--size", NULL, LB_OPT_UINT, &v->size, 0, 1e18, true, NULL, "BYTES", "a size"},
         {"--d", NULL, LB_OPT_DOUBLE, &v->d, -1, 1, false, NULL, "D", "a real"},
         {"--many", NULL, LB_OPT_REPEAT, &v->list, 0, 0, false, NULL, "X", "repeats"},
     };
     const lb_positional pos[] = {{"FILE", &v->file, true, "the file"}};
-    const lb_command c = {"prog do", "Does it.", NULL, options, 6, pos, 1};
+    const lb_command c = {"prog do", "Does it.", NULL, options, 7, pos, 1};
     return lb_options_parse(&c, argc, (char *const *)(uintptr_t)argv, help, err);
 }
 
@@ -54,40 +55,93 @@ static void good_lines(void **state) {
     const char *h[] = {"--bogus", "--help"};
     assert_true(parse(&v, 2, h, &help, &e));
     assert_true(help);
+    const char *t[] = {"--text", "--help", "x"}; /* a value, whatever it looks like */
+    assert_true(parse(&v, 3, t, &help, &e));
+    assert_true(!help);
+    assert_string_equal(v.text, "--help");
+    const char *x[] = {"--text", "", "x"};
+    assert_true(parse(&v, 3, x, &help, &e));
+    assert_string_equal(v.text, "");
+    const char *o[] = {"-o=-f", "-"};
+    assert_true(parse(&v, 2, o, &help, &e));
+    assert_string_equal(v.name, "-f");
+    assert_string_equal(v.file, "-");
+    const char *z[] = {"x", "--d", "-0.0e5"};
+    assert_true(parse(&v, 3, z, &help, &e));
+    assert_true(v.d == 0.0);
 }
 
 static void bad_lines(void **state) {
     (void)state;
-    static const char *const lines[][3] = {
-        {"f", "--bogus", NULL},
-        {"f", "--n", NULL},
-        {"f", "--n=0", NULL},
-        {"f", "--n=101", NULL},
-        {"f", "--n=x", NULL},
-        {"f", "--n=1x", NULL},
-        {"f", "--n=-1", NULL},
-        {"f", "--n=", NULL},
-        {"f", "--flag=1", NULL},
-        {"f", "--d=nan", NULL},
-        {"f", "--d=1.01", NULL},
-        {"f", "--size=5QiB", NULL},
-        {"f", "g", NULL},
-        {"--flag", NULL, NULL},
-        {"f", "--n=99999999999999999999", NULL},
-        {"f", "--size=99999999999GiB", NULL},
+    static const char *const lines[][4] = {
+        {"unknown option '--bogus'", "f", "--bogus", NULL},
+        {"unknown option '--=x'", "f", "--=x", NULL},
+        {"--n needs a value (N)", "f", "--n", NULL},
+        {"--n: 0 is out of range; it may be 1 to 100", "f", "--n=0", NULL},
+        {"--n: 101 is out of range; it may be 1 to 100", "f", "--n=101", NULL},
+        {"--n: 'x' is not a whole number", "f", "--n=x", NULL},
+        {"--n: '1x' is not a whole number", "f", "--n=1x", NULL},
+        {"--n: '-1' is not a whole number", "f", "--n=-1", NULL},
+        {"--n: '+1' is not a whole number", "f", "--n=+1", NULL},
+        {"--n: ' 1' is not a whole number", "f", "--n= 1", NULL},
+        {"--n: '0x1' is not a whole number", "f", "--n=0x1", NULL},
+        {"--n: '' is not a whole number", "f", "--n=", NULL},
+        {"--n: 99999999999999999999 is out of range", "f", "--n=99999999999999999999", NULL},
+        {"--n is given twice", "--n=1", "--n=1", NULL},
+        {"--n is given twice", "-n", "1", "--n=1"},
+        {"--flag takes no value", "f", "--flag=1", NULL},
+        {"--flag is given twice", "-f", "--flag", NULL},
+        {"--d: 'nan' is not a number", "f", "--d=nan", NULL},
+        {"--d: 'inf' is not a number", "f", "--d=inf", NULL},
+        {"--d: '0x1' is not a number", "f", "--d=0x1", NULL},
+        {"--d: ' 1' is not a number", "f", "--d= 1", NULL},
+        {"--d: '' is not a number", "f", "--d=", NULL},
+        {"--d: '1e' is not a number", "f", "--d=1e", NULL},
+        {"--d: 1.01 is out of range; it may be -1 to 1", "f", "--d=1.01", NULL},
+        {"--d: 1e999 is out of range; it may be -1 to 1", "f", "--d=1e999", NULL},
+        {"--d: 1e-40 is out of range", "f", "--d=1e-40", NULL},
+        {"--d: 1e-999 is out of range", "f", "--d=1e-999", NULL},
+        {"--size: '5QiB' is not a size", "f", "--size=5QiB", NULL},
+        {"--size: '5 KiB' is not a size", "f", "--size=5 KiB", NULL},
+        {"--size: 99999999999GiB is out of range", "f", "--size=99999999999GiB", NULL},
+        {"--name needs a value (PATH), not an empty one", "f", "--name=", NULL},
+        {"--name needs a value (PATH), not an empty one", "f", "-o", ""},
+        {"--name needs a value (PATH), and '--n' is an option; --name=--n", "f", "-o", "--n"},
+        {"unexpected argument 'g'", "f", "g", NULL},
+        {"unexpected argument '--n'", "f", "--", "--n"},
+        {"FILE is empty", "", NULL, NULL},
+        {"prog do needs FILE", "--flag", NULL, NULL},
+        {"prog do needs FILE", "--", NULL, NULL},
     };
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
         values v;
         bool help = false;
         lb_err e = {0};
         int n = 0;
-        while (n < 3 && lines[i][n] != NULL) {
+        while (n < 3 && lines[i][n + 1] != NULL) {
             n++;
         }
-        assert_false(parse(&v, n, lines[i], &help, &e));
+        assert_false(parse(&v, n, lines[i] + 1, &help, &e));
         assert_int_equal(e.code, LB_USAGE);
-        assert_int_equal(v.n, 7);
+        assert_true(v.n == 7 || v.n == 1);
+        if (strstr(e.text, lines[i][0]) == NULL) {
+            fail_msg("'%s' does not say '%s'", e.text, lines[i][0]);
+        }
     }
+}
+
+/* However long a value is, its limits are told. */
+static void long_values(void **state) {
+    (void)state;
+    char arg[600] = "--n=";
+    const char *argv[] = {"f", arg};
+    values v;
+    bool help = false;
+    lb_err e = {0};
+    memset(arg + 4, '9', sizeof arg - 5);
+    assert_false(parse(&v, 2, argv, &help, &e));
+    assert_int_equal(e.code, LB_USAGE);
+    assert_non_null(strstr(e.text, "it may be 1 to 100"));
 }
 
 static void help_names_everything(void **state) {
@@ -112,6 +166,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(good_lines),
         cmocka_unit_test(bad_lines),
+        cmocka_unit_test(long_values),
         cmocka_unit_test(help_names_everything),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);

@@ -57,8 +57,8 @@ def synth(name, recipe="synth/llama-tiny", *options):
     return path
 
 
-def emit(out, *options, model=None, cwd=FOLDER):
-    p = lagen("emit", "-m", model or synth("tiny.gguf"), "--arch", "x86-64-v3", "--ctx", 256, "-o", out,
+def emit(out, *options, model=None, cwd=FOLDER, ctx=256):
+    p = lagen("emit", "-m", model or synth("tiny.gguf"), "--arch", "x86-64-v3", "--ctx", ctx, "-o", out,
               *options, cwd=cwd)
     assert p.returncode == 0, p.stderr
     return p
@@ -252,7 +252,7 @@ def a_second_emit_writes_nothing():
 
 def another_context_leaves_no_old_kernels():
     out, fresh = FOLDER / "changed", FOLDER / "fresh"
-    emit(out, "--ctx", 4096)
+    emit(out, ctx=4096)
     emit(out)
     emit(fresh)
     assert files_of(out).keys() == files_of(fresh).keys()
