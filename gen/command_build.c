@@ -1,10 +1,10 @@
-/* command_build.c -- `lagen emit` and `lagen build`: plan, prove, pack, render, write, compile. */
+/* command_build.c -- `lagen emit` and `lagen build`: plan, prove, pack, render, write, compile. The
+ * program's folder is locked from its first file to the last compiler's end. */
 #define _POSIX_C_SOURCE 200809L
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/utsname.h>
-#include <unistd.h>
 
 #include "base/digest.h"
 #include "base/file.h"
@@ -26,31 +26,31 @@ typedef struct build_args {
 /* What emit() made. */
 typedef struct built {
     const char *out, *name; /* folder, model */
+    lg_outdir *folder;      /* open: to be closed by the command */
     const lg_plan *plan;    /* of a GPU program, for the check of its cubins */
 } built;
 
 /* The folder: --out, or out/<model>-<row> below the working directory. */
-static bool folder(const build_args *a, const char *name, const lg_hw_row *hw, lb_arena *arena,
-                   const char **out, lb_err *err) {
-    *out = a->out != NULL ? a->out : lb_format(arena, err, "out/%s-%s", name, lg_hw_name(hw));
-    return *out != NULL && lb_make_dirs(*out, err);
+static bool folder(const build_args *a, const lg_hw_row *hw, lb_arena *arena, built *b,
+                   lb_err *err) {
+    b->out = a->out != NULL ? a->out : lb_format(arena, err, "out/%s-%s", b->name, lg_hw_name(hw));
+    return b->out != NULL && lg_outdir_open(b->out, arena, &b->folder, err);
 }
 
 typedef struct image_request {
     lg_context *c;
     const lg_result *r;
-    const char *out;
+    const built *b;
 } image_request;
 
 /* The packed image is there, made of these weights by this plan? Then its digest; otherwise it is
- * packed. */
+ * packed. The stamp goes in place behind the image that it speaks of. */
 static bool make_image(void *arg, char hex[LB_DIGEST_HEX_BYTES], lb_err *err) {
     const image_request *q = arg;
     lg_context *c = q->c;
     const lg_result *r = q->r;
-    const char *out = q->out;
-    const char *path = lb_format(c->arena, err, "%s/weights.bin", out);
-    const char *stamp = lb_format(c->arena, err, "%s/.weights.stamp", out);
+    const char *path = lb_format(c->arena, err, "%s/weights.bin", q->b->out);
+    const char *stamp = lb_format(c->arena, err, "%s/.weights.stamp", q->b->out);
     const char *want = NULL;
     bool fresh = false;
     if (path == NULL || stamp == NULL || !lg_stamp_of(r->plan, r->file, c->arena, &want, err) ||
@@ -63,6 +63,10 @@ static bool make_image(void *arg, char hex[LB_DIGEST_HEX_BYTES], lb_err *err) {
     }
     uint8_t digest[LB_DIGEST_BYTES];
     unsigned last = 0;
+    if (!lg_outdir_stage(q->b->folder, "weights.bin", &path, err) ||
+        !lg_outdir_stage(q->b->folder, ".weights.stamp", &stamp, err)) {
+        return false;
+    }
     const lg_pack_options o = {path, c->stop, c->progress, &last};
     if (!lg_pack(r->plan, &o, digest, err)) {
         return false;
@@ -108,7 +112,7 @@ static bool cuda_compiler(lg_context *c, const build_args *a, const lg_hw_row *h
     if (!hw->gpu) {
         return true;
     }
-    if (!lg_cuda_compiler_find(a->compiler, c->arena, out, &why)) {
+    if (!lg_cuda_compiler_find(a->compiler, c->stop, c->arena, out, &why)) {
         bool needed = building || why.code != LB_MISSING || strcmp(a->compiler, "nvrtc") == 0;
         *err = needed ? why : *err;
         return !needed;
@@ -120,8 +124,6 @@ static bool cuda_compiler(lg_context *c, const build_args *a, const lg_hw_row *h
 static bool emit(lg_context *c, const build_args *a, const lg_request *rq, bool building, built *b,
                  lb_err *err) {
     lg_result r;
-    const char **out = &b->out;
-    const char **name = &b->name;
     lg_cuda_compiler cuda = {0};
     const lg_cuda_compiler *in_use = NULL;
     const lg_hw_row *host = NULL;
@@ -129,33 +131,43 @@ static bool emit(lg_context *c, const build_args *a, const lg_request *rq, bool 
     bool linked = strcmp(a->weights, "link") == 0;
     const char *cc = NULL;
     const char *compiler = NULL;
-    bool ok = lg_run(rq, c->arena, &r, err) && lg_model_name(a->model.model, c->arena, name, err) &&
-              folder(a, *name, r.hw, c->arena, out, err) && host_row(a, r.hw, &host, err) &&
-              compiler_for(host, c->arena, &cc, err) &&
+    bool ok = lg_run(rq, c->arena, &r, err) &&
+              lg_model_name(a->model.model, c->arena, &b->name, err) &&
+              host_row(a, r.hw, &host, err) && compiler_for(host, c->arena, &cc, err) &&
               cuda_compiler(c, a, r.hw, building, &cuda, &in_use, err) &&
-              lg_process_first_line(cc, "--version", c->arena, &compiler, err);
+              lg_process_first_line(cc, "--version", c->stop, c->arena, &compiler, err) &&
+              folder(a, r.hw, c->arena, b, err);
     if (ok) {
         lg_note_unused(c, &r);
-        image_request image = {c, &r, *out};
-        const lg_emit_options o = {
-            c->root, *out,   *name,        r.file, linked,   linked ? NULL : make_image,
-            &image,  rq->kv, a->model.pre, cc,     compiler, host,
-            in_use,  a->chat_template};
+        image_request image = {c, &r, b};
+        const lg_emit_options o = {.root = c->root,
+                                   .out = b->out,
+                                   .folder = b->folder,
+                                   .stop = c->stop,
+                                   .name = b->name,
+                                   .file = r.file,
+                                   .weights_linked = linked,
+                                   .image = linked ? NULL : make_image,
+                                   .image_arg = &image,
+                                   .kv = rq->kv,
+                                   .pre = a->model.pre,
+                                   .cc = cc,
+                                   .compiler = compiler,
+                                   .host = host,
+                                   .cuda = in_use,
+                                   .chat_template = a->chat_template};
         ok = lg_emit(r.plan, &r.proof, r.host, &o, c->arena, &result, err);
     }
     if (ok) {
         c->note(lb_format(c->arena, err,
                           "%s: %" PRIu32 " launches of %" PRIu32 " kernels proved by %" PRIu32
                           " facts; %" PRIu32 " files, %" PRIu32 " written",
-                          *out, r.plan->n_launches, r.plan->n_kernels, r.proof.n_facts,
+                          b->out, r.plan->n_launches, r.plan->n_kernels, r.proof.n_facts,
                           result.n_files, result.n_changed));
     }
     lg_cuda_compiler_close(&cuda);
     b->plan = ok && r.hw->gpu ? r.plan : NULL;
     lg_result_close(&r);
-    if (!ok && *out != NULL) {
-        rmdir(*out); /* a folder made for nothing goes away; one with content stays */
-    }
     return ok;
 }
 
@@ -245,6 +257,18 @@ static bool compile_kernels(lg_context *c, const build_args *a, const built *b, 
     return lb_write_file(path, json.data, json.n_bytes, true, NULL, err);
 }
 
+static bool emit_only(lg_context *c, const build_args *a, const lg_request *rq, built *b,
+                      lb_err *err) {
+    return emit(c, a, rq, false, b, err) && (b->plan == NULL || strcmp(a->compiler, "nvrtc") != 0 ||
+                                             compile_kernels(c, a, b, err));
+}
+
+static bool build(lg_context *c, const build_args *a, const lg_request *rq, built *b,
+                  lb_err *err) {
+    return emit(c, a, rq, true, b, err) && (b->plan == NULL || compile_kernels(c, a, b, err)) &&
+           run_ninja(c, a, b->out, NULL, err);
+}
+
 bool lg_command_emit(lg_context *c, int argc, char *const *argv, lb_err *err) {
     build_args a;
     lg_request rq;
@@ -255,12 +279,12 @@ bool lg_command_emit(lg_context *c, int argc, char *const *argv, lb_err *err) {
         done) {
         return done;
     }
-    if (!emit(c, &a, &rq, false, &b, err) ||
-        (b.plan != NULL && strcmp(a.compiler, "nvrtc") == 0 && !compile_kernels(c, &a, &b, err))) {
-        return false;
+    bool ok = emit_only(c, &a, &rq, &b, err);
+    lg_outdir_close(b.folder);
+    if (ok) {
+        lb_text_printf(c->out, "%s\n", b.out);
     }
-    lb_text_printf(c->out, "%s\n", b.out);
-    return true;
+    return ok;
 }
 
 bool lg_command_build(lg_context *c, int argc, char *const *argv, lb_err *err) {
@@ -274,15 +298,10 @@ bool lg_command_build(lg_context *c, int argc, char *const *argv, lb_err *err) {
         done) {
         return done;
     }
-    if (!emit(c, &a, &rq, true, &b, err)) {
-        return false;
+    bool ok = build(c, &a, &rq, &b, err);
+    lg_outdir_close(b.folder);
+    if (ok) {
+        lb_text_printf(c->out, "%s/%s-cli\n", b.out, b.name);
     }
-    if (b.plan != NULL && !compile_kernels(c, &a, &b, err)) {
-        return false;
-    }
-    if (!run_ninja(c, &a, b.out, NULL, err)) {
-        return false;
-    }
-    lb_text_printf(c->out, "%s/%s-cli\n", b.out, b.name);
-    return true;
+    return ok;
 }

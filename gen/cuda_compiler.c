@@ -32,13 +32,14 @@ static bool read_nvcc(const char *text, lb_arena *arena, lg_cuda_compiler *out, 
     return out->identity != NULL && new_enough("nvcc", major, minor, err);
 }
 
-bool lg_cuda_compiler_find(const char *which, lb_arena *arena, lg_cuda_compiler *out, lb_err *err) {
+bool lg_cuda_compiler_find(const char *which, const volatile sig_atomic_t *stop, lb_arena *arena,
+                           lg_cuda_compiler *out, lb_err *err) {
     int major = 0;
     int minor = 0;
     *out = (lg_cuda_compiler){0};
     if (strcmp(which, "nvrtc") != 0) {
         const char *text = NULL;
-        return (lg_process_output("nvcc", "--version", arena, &text, err) ||
+        return (lg_process_output("nvcc", "--version", stop, arena, &text, err) ||
                 lb_err_prefix(err, "the CUDA toolkit's compiler (or use --compiler nvrtc)")) &&
                read_nvcc(text, arena, out, err);
     }

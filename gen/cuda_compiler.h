@@ -4,6 +4,7 @@
 #ifndef LG_CUDA_COMPILER_H
 #define LG_CUDA_COMPILER_H
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -19,8 +20,10 @@ typedef struct lg_cuda_compiler {
 } lg_cuda_compiler;
 
 /* `which` is "nvcc" (on PATH) or "nvrtc". LB_MISSING if it is not here, LB_UNSUPPORTED below
- * CUDA 13. Close with lg_cuda_compiler_close, which allows a zeroed struct. */
-bool lg_cuda_compiler_find(const char *which, lb_arena *arena, lg_cuda_compiler *out, lb_err *err);
+ * CUDA 13, LB_CANCELLED if `*stop` is set meanwhile. Close with lg_cuda_compiler_close, which allows
+ * a zeroed struct. */
+bool lg_cuda_compiler_find(const char *which, const volatile sig_atomic_t *stop, lb_arena *arena,
+                           lg_cuda_compiler *out, lb_err *err);
 void lg_cuda_compiler_close(lg_cuda_compiler *c);
 
 typedef struct lg_cuda_header {

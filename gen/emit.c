@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "emit_parts.h"
 #include "emit_value.h"
@@ -18,7 +17,15 @@
 
 enum { FILES_MAX = 4096, FILE_BYTES_MAX = 64 << 20 };
 
+static bool keep_going(const lg_emitter *e, lb_err *err) {
+    return e->o->stop == NULL || *e->o->stop == 0 ||
+           lb_err_set(err, LB_CANCELLED, "stopped; %s is as it was", e->o->out);
+}
+
 bool lg_emit_add(lg_emitter *e, const char *path, const void *data, size_t n_bytes, lb_err *err) {
+    if (!keep_going(e, err)) {
+        return false;
+    }
     if (e->n_files == FILES_MAX) {
         return lb_err_set(err, LB_LIMIT, "%s: more than %d emitted files", path, FILES_MAX);
     }
@@ -369,10 +376,8 @@ static bool remove_stale(const lg_emitter *e, lb_err *err) {
         if (is_emitted(e, path) || path[0] == '/' || strstr(path, "..") != NULL) {
             continue;
         }
-        const char *full = lb_format(e->arena, err, "%s/%s", e->o->out, path);
-        if (full == NULL || (unlink(full) != 0 && errno != ENOENT)) {
-            return full != NULL &&
-                   lb_err_set(err, LB_IO, "%s: cannot be removed: %s", full, strerror(errno));
+        if (!lg_outdir_remove(e->o->folder, path, err)) {
+            return false;
         }
     }
     return true;
@@ -384,18 +389,15 @@ static bool write_files(const lg_emitter *e, lg_emit_result *result, lb_err *err
         return false;
     }
     for (uint32_t i = 0; i < e->n_files; i++) {
-        const char *path = lb_format(e->arena, err, "%s/%s", e->o->out, e->files[i].path);
-        char *dir = path == NULL
-                        ? NULL
-                        : lb_strndup(e->arena, path, (uint64_t)(strrchr(path, '/') - path), err);
+        const lg_emit_file *file = &e->files[i];
         bool changed = false;
-        if (dir == NULL || !lb_make_dirs(dir, err) ||
-            !lb_write_file(path, e->files[i].data, e->files[i].n_bytes, true, &changed, err)) {
+        if (!keep_going(e, err) || !lg_outdir_write(e->o->folder, file->path, file->data,
+                                                    file->n_bytes, &changed, err)) {
             return false;
         }
         result->n_changed += changed;
     }
-    return true;
+    return keep_going(e, err) && lg_outdir_commit(e->o->folder, "manifest.json", err);
 }
 
 bool lg_emit(const lg_plan *plan, const lg_proof *proof, lg_host *host, const lg_emit_options *o,

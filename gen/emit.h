@@ -3,12 +3,16 @@
  *
  * The folder stands alone afterwards: emitted sources in src/, a copy of the runtime in runtime/,
  * build.ninja, launches.json, memory.json, manifest.json. Same inputs, same bytes: no dates, no
- * paths, fixed order. Everything is rendered before the first file is written. */
+ * paths, fixed order. Everything is rendered, and the image packed, before the first file is put in
+ * place: the folder changes as a whole or not at all. */
 #ifndef LG_EMIT_H
 #define LG_EMIT_H
 
+#include <signal.h>
+
 #include "base/digest.h"
 #include "cuda_compiler.h"
+#include "outdir.h"
 #include "prove.h"
 
 /* Packs the weight image and gives its digest; called once all text that could be refused has been
@@ -17,7 +21,9 @@ typedef bool (*lg_emit_image_fn)(void *arg, char hex[LB_DIGEST_HEX_BYTES], lb_er
 
 typedef struct lg_emit_options {
     const char *root; /* lagen's own folder, with templates/ and runtime/ */
-    const char *out;  /* folder of the program; made if absent */
+    const char *out;  /* folder of the program */
+    lg_outdir *folder; /* the same, open */
+    const volatile sig_atomic_t *stop; /* non-zero: give up with LB_CANCELLED; may be NULL */
     const char *name; /* model name, [A-Za-z0-9._-] */
     const lg_gguf *file;
     bool weights_linked;

@@ -1,25 +1,20 @@
 /* main.c -- lagen's command line: finds its own folder, runs one command, prints its result or one
  * line of error.
  *
- * Exit status: 0 done, 1 refused, 2 usage, 3 artifact damaged (contracts, "The rest"). Ctrl-C stops
- * long work; nothing half-written keeps its final name. */
+ * Exit status: 0 done, 1 refused, 2 usage, 3 artifact damaged (contracts, "The rest"). Ctrl-C,
+ * SIGTERM and SIGHUP stop long work: children end, what was begun is taken back, and then the signal
+ * ends lagen, so that a shell sees 130, 143 or 129. */
 #define _POSIX_C_SOURCE 200809L
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/arena.h"
+#include "base/console.h"
+#include "base/stop.h"
 #include "command.h"
 
 enum { ARENA_LIMIT_BYTES = 1 << 30, ROOT_BYTES = 4096 };
-
-static volatile sig_atomic_t stop_requested;
-
-static void on_signal(int number) {
-    (void)number;
-    stop_requested = 1;
-}
 
 static const struct {
     const char *name;
@@ -46,7 +41,9 @@ static void print_usage(FILE *to) {
     for (int i = 0; i < N_COMMANDS; i++) {
         fprintf(to, "  %-10s %s\n", COMMANDS[i].name, COMMANDS[i].summary);
     }
-    fputs("\n`lagen COMMAND --help` shows a command's options.\n", to);
+    fputs("\n`lagen COMMAND --help` shows a command's options.\n"
+          "exit status: 0 done, 1 refused, 2 usage, 3 damaged program; 130 Ctrl-C\n",
+          to);
 }
 
 static void note(const char *text) {
@@ -91,34 +88,42 @@ static bool find_root(char root[ROOT_BYTES], lb_err *err) {
     return lb_err_set(err, LB_MISSING, "no folder above the lagen executable holds templates/");
 }
 
-static int report(const lb_err *err) {
-    fprintf(stderr, "lagen: %s\n", err->text);
-    return lb_err_exit_status(err->code);
+/* The exit status of a failure, or the end by the signal that caused it. */
+static int report(const lb_err *err, const volatile sig_atomic_t *stop) {
+    if (err->code != LB_CLOSED) {
+        fprintf(stderr, "lagen: %s\n", err->text);
+    }
+    return *stop != 0 ? lb_stop_raise() : lb_err_exit_status(err->code);
 }
 
-static int run(lg_command_fn command, int argc, char **argv) {
+static int run(lg_command_fn command, int argc, char **argv, const volatile sig_atomic_t *stop) {
     static char root[ROOT_BYTES];
     lb_err err = {0};
     lb_arena arena;
     lb_text out;
     if (!find_root(root, &err)) {
-        return report(&err);
+        return report(&err, stop);
     }
     lb_arena_init(&arena, "lagen", ARENA_LIMIT_BYTES);
     lb_text_init(&out, &arena);
-    lg_context c = {root, &stop_requested, &arena, &out, note, progress};
+    lg_context c = {root, stop, &arena, &out, note, progress};
     bool ok = command(&c, argc, argv, &err) && lb_text_done(&out, &err);
-    if (ok && (fwrite(out.data, 1, out.n_bytes, stdout) != out.n_bytes || fflush(stdout) != 0)) {
-        ok = lb_err_set(&err, LB_IO, "cannot write to standard output");
+    if (ok) {
+        fwrite(out.data, 1, out.n_bytes, stdout);
+        ok = lb_console_flush(&err);
     }
     lb_arena_reset(&arena);
-    return ok ? 0 : report(&err);
+    return ok ? 0 : report(&err, stop);
 }
 
 int main(int argc, char **argv) {
-    struct sigaction sa = {.sa_handler = on_signal};
-    sigaction(SIGINT, &sa, NULL);
-    sigaction(SIGTERM, &sa, NULL);
+    static const int SIGNALS[] = {SIGINT, SIGTERM, SIGHUP, 0};
+    lb_err err = {0};
+    if (!lb_console_init(&err)) {
+        return lb_err_exit_status(err.code);
+    }
+    signal(SIGCHLD, SIG_DFL); /* a parent that ignores it would have us wait for nobody */
+    const volatile sig_atomic_t *stop = lb_stop_catch(SIGNALS);
     if (argc < 2) {
         print_usage(stderr);
         return 2;
@@ -126,11 +131,11 @@ int main(int argc, char **argv) {
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
         strcmp(argv[1], "help") == 0) {
         print_usage(stdout);
-        return 0;
+        return lb_console_flush(&err) ? 0 : report(&err, stop);
     }
     for (int i = 0; i < N_COMMANDS; i++) {
         if (strcmp(argv[1], COMMANDS[i].name) == 0) {
-            return run(COMMANDS[i].run, argc - 2, argv + 2);
+            return run(COMMANDS[i].run, argc - 2, argv + 2, stop);
         }
     }
     fprintf(stderr, "lagen: unknown command '%s'; lagen --help lists them\n", argv[1]);

@@ -7,7 +7,7 @@
 #include "base/file.h"
 #include "value_text.h"
 
-enum { MANIFEST_BYTES_MAX = 16 << 20 };
+enum { MANIFEST_BYTES_MAX = 16 << 20, JSON_BYTES_MAX = 256 << 20 };
 
 static const char DIGEST_KEY[] = "manifest_sha256";
 
@@ -103,6 +103,20 @@ bool lg_manifest_read(const char *dir, lb_arena *arena, const lg_value **out, lb
     }
     *out = root;
     return true;
+}
+
+bool lg_manifest_is_in(const char *dir, lb_arena *arena) {
+    static const char *const names[] = {"manifest.json", "launches.json", "memory.json"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        char *text = NULL;
+        size_t n = 0;
+        const char *path = lb_format(arena, NULL, "%s/%s", dir, names[i]);
+        if (path != NULL && lb_read_file(path, JSON_BYTES_MAX, arena, &text, &n, NULL) &&
+            strstr(text, "\"schema\": \"lagen.") != NULL) {
+            return true;
+        }
+    }
+    return false;
 }
 
 bool lg_manifest_lists(const lg_value *manifest, const char *path) {

@@ -24,6 +24,10 @@ bool lg_manifest_text(const lg_value *info, const lg_manifest_file *files, uint3
  * lg_manifest_text wrote. */
 bool lg_manifest_read(const char *dir, lb_arena *arena, const lg_value **out, lb_err *err);
 
+/* Whether lagen has written into this folder before: it holds one of the JSON files of a program,
+ * intact or not. */
+bool lg_manifest_is_in(const char *dir, lb_arena *arena);
+
 /* Whether the folder's manifest lists a file of this path. */
 bool lg_manifest_lists(const lg_value *manifest, const char *path);
 

@@ -92,22 +92,23 @@ void rt_gen_start(rt_gen *g, rt_seq *seq, const rt_gen_opts *o) {
     }
 }
 
-static void emit(const rt_gen *g, const char *text, size_t n_bytes) {
-    if (n_bytes > 0) {
-        g->o.emit(g->o.emit_arg, text, n_bytes);
-    }
+static bool emit(const rt_gen *g, const char *text, size_t n_bytes, lb_err *err) {
+    return n_bytes == 0 || g->o.emit(g->o.emit_arg, text, n_bytes, err);
 }
 
-void rt_gen_end(rt_gen *g, rt_stop_reason why) {
+bool rt_gen_end(rt_gen *g, rt_stop_reason why, lb_err *err) {
     const char *text = NULL;
     size_t n = rt_detok_flush(&g->detok, rt_stream_room(g->o.stream));
     bool found = rt_stream_push(g->o.stream, n, &text, &n);
-    emit(g, text, n);
-    if (!found) {
-        rt_stream_end(g->o.stream, &text, &n);
-        emit(g, text, n);
-    }
     g->stop = why;
+    if (!emit(g, text, n, err)) {
+        return false;
+    }
+    if (found) {
+        return true;
+    }
+    rt_stream_end(g->o.stream, &text, &n);
+    return emit(g, text, n, err);
 }
 
 bool rt_gen_next(rt_gen *g, const float *logits, lb_err *err) {
@@ -119,31 +120,28 @@ bool rt_gen_next(rt_gen *g, const float *logits, lb_err *err) {
     }
     g->n_generated++;
     if (rt_token_is_eog(m->tokenizer, g->token)) {
-        rt_gen_end(g, RT_STOP_EOG);
-        return true;
+        return rt_gen_end(g, RT_STOP_EOG, err);
     }
     const char *text = NULL;
     size_t n = rt_detok_push(&g->detok, g->token, rt_stream_room(g->o.stream));
     if (rt_stream_push(g->o.stream, n, &text, &n)) {
-        emit(g, text, n);
         g->stop = RT_STOP_STRING;
-        return true;
+        return emit(g, text, n, err);
     }
-    emit(g, text, n);
+    if (!emit(g, text, n, err)) {
+        return false;
+    }
     if (g->n_generated >= g->o.n_predict) {
-        rt_gen_end(g, RT_STOP_LENGTH);
-    } else if (s->n_tokens == m->ctx) {
-        rt_gen_end(g, RT_STOP_CONTEXT);
+        return rt_gen_end(g, RT_STOP_LENGTH, err);
     }
-    return true;
+    return s->n_tokens < m->ctx || rt_gen_end(g, RT_STOP_CONTEXT, err);
 }
 
 bool rt_generate(rt_gen *g, lb_err *err) {
     rt_engine *e = g->seq->engine;
     while (g->stop == RT_STOP_NOT) {
         if (interrupted(g->o.interrupt)) {
-            rt_gen_end(g, RT_STOP_INTERRUPT);
-            return true;
+            return rt_gen_end(g, RT_STOP_INTERRUPT, err);
         }
         if (!rt_gen_next(g, rt_engine_logits(e, 0), err)) {
             return false;

@@ -53,12 +53,15 @@ typedef enum rt_stop_reason {
     RT_STOP_INTERRUPT
 } rt_stop_reason;
 
+/* Takes text that is certain, in order; false with err set (nobody reads it) ends the generation. */
+typedef bool (*rt_emit_fn)(void *arg, const char *text, size_t n_bytes, lb_err *err);
+
 typedef struct rt_gen_opts {
     rt_sampler *sampler; /* started */
     rt_sample_scratch *scratch;
     rt_stream *stream; /* started with the stop strings */
     uint32_t n_predict;
-    void (*emit)(void *arg, const char *text, size_t n_bytes); /* text that is certain, in order */
+    rt_emit_fn emit;
     void *emit_arg;
     const volatile sig_atomic_t *interrupt; /* may be NULL; rt_generate only */
 } rt_gen_opts;
@@ -76,11 +79,11 @@ typedef struct rt_gen {
 void rt_gen_start(rt_gen *g, rt_seq *seq, const rt_gen_opts *o);
 
 /* Chooses the next token from `logits`, emits text, sets g->stop; unless it stops, g->token is to
- * be fed next. Fails as rt_sampler_pick. */
+ * be fed next. Fails as rt_sampler_pick and as `emit`. */
 bool rt_gen_next(rt_gen *g, const float *logits, lb_err *err);
 
-/* Ends a generation for a reason from outside; emits what was held back. */
-void rt_gen_end(rt_gen *g, rt_stop_reason why);
+/* Ends a generation for a reason from outside; emits what was held back. Fails as `emit`. */
+bool rt_gen_end(rt_gen *g, rt_stop_reason why, lb_err *err);
 
 /* From the logits of row 0 of the last step until g->stop is set. */
 bool rt_generate(rt_gen *g, lb_err *err);

@@ -25,6 +25,7 @@ typedef enum lb_code {
     LB_IO,
     LB_PROOF,       /* the prover could not show a fact */
     LB_CANCELLED,   /* stopped by the user */
+    LB_CLOSED,      /* nobody reads what is written: exit status 1, and no message */
     LB_DAMAGED,     /* an artifact's hash differs: exit status 3 */
     LB_WRONG_BOX,   /* not the machine the program was made for: exit status 4 */
     LB_RESOURCES,   /* planned resources are not there at start: exit status 5 */

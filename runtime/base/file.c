@@ -95,8 +95,7 @@ bool lb_read_file(const char *path, uint64_t max_bytes, lb_arena *arena, char **
     return ok;
 }
 
-/* True if the file at `path` holds exactly these bytes. */
-static bool same_content(const char *path, const void *data, size_t n_bytes) {
+bool lb_file_is(const char *path, const void *data, size_t n_bytes) {
     lb_map m = {0};
     if (!lb_map_file(path, &m, NULL)) {
         return false;
@@ -121,37 +120,50 @@ static bool write_all(int fd, const char *p, size_t n) {
     return true;
 }
 
-bool lb_write_file(const char *path, const void *data, size_t n_bytes, bool only_if_changed,
-                   bool *changed, lb_err *err) {
-    if (only_if_changed && same_content(path, data, n_bytes)) {
-        if (changed != NULL) {
-            *changed = false;
-        }
-        return true;
-    }
-    char temp[PATH_BYTES];
-    int n = snprintf(temp, sizeof temp, "%s.tmp%ld", path, (long)getpid());
-    if (n < 0 || n >= PATH_BYTES) {
-        return lb_err_set(err, LB_LIMIT, "%s: path of more than %d bytes", path, PATH_BYTES);
-    }
-    int fd = open(temp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+/* A new file at `path`, or nothing there. */
+static bool write_new(const char *path, const void *data, size_t n_bytes, bool sync, lb_err *err) {
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
     if (fd < 0) {
-        return lb_err_set(err, LB_IO, "%s: %s", temp, strerror(errno));
+        return lb_err_set(err, LB_IO, "%s: %s", path, strerror(errno));
     }
-    bool ok = write_all(fd, data, n_bytes) && fsync(fd) == 0;
+    bool ok = write_all(fd, data, n_bytes) && (!sync || fsync(fd) == 0);
     int why = errno;
-    ok = close(fd) == 0 && ok;
-    if (ok && rename(temp, path) != 0) {
+    if (close(fd) != 0 && ok) {
         why = errno;
         ok = false;
     }
     if (!ok) {
-        unlink(temp);
+        unlink(path);
         return lb_err_set(err, LB_IO, "%s: cannot write %zu bytes: %s", path, n_bytes,
                           strerror(why));
     }
+    return true;
+}
+
+bool lb_write_plain(const char *path, const void *data, size_t n_bytes, lb_err *err) {
+    return write_new(path, data, n_bytes, false, err);
+}
+
+bool lb_write_file(const char *path, const void *data, size_t n_bytes, bool only_if_changed,
+                   bool *changed, lb_err *err) {
+    bool same = only_if_changed && lb_file_is(path, data, n_bytes);
+    if (!same) {
+        char temp[PATH_BYTES];
+        int n = snprintf(temp, sizeof temp, "%s.tmp%ld", path, (long)getpid());
+        if (n < 0 || n >= PATH_BYTES) {
+            return lb_err_set(err, LB_LIMIT, "%s: path of more than %d bytes", path, PATH_BYTES);
+        }
+        if (!write_new(temp, data, n_bytes, true, err)) {
+            return false;
+        }
+        if (rename(temp, path) != 0) {
+            int why = errno;
+            unlink(temp);
+            return lb_err_set(err, LB_IO, "%s: cannot be put in place: %s", path, strerror(why));
+        }
+    }
     if (changed != NULL) {
-        *changed = true;
+        *changed = !same;
     }
     return true;
 }

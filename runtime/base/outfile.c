@@ -1,12 +1,14 @@
 /* outfile.c -- see outfile.h. POSIX. */
-#define _POSIX_C_SOURCE 200809L
+#define _XOPEN_SOURCE 700
 #define _FILE_OFFSET_BITS 64
 #include "base/outfile.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -22,8 +24,26 @@ static bool failed(lb_out *o, int why, lb_err *err) {
                       strerror(why));
 }
 
+/* The file that a symbolic link names: it is that one which gets new content, and not the link that
+ * is replaced (/dev/stdout is one). */
+static bool follow(const char **path, char real[PATH_MAX], lb_err *err) {
+    struct stat st;
+    if (lstat(*path, &st) != 0 || !S_ISLNK(st.st_mode)) {
+        return true;
+    }
+    if (realpath(*path, real) == NULL) {
+        return lb_err_set(err, LB_IO, "%s: a symbolic link to nothing: %s", *path, strerror(errno));
+    }
+    *path = real;
+    return true;
+}
+
 bool lb_out_open(const char *path, lb_arena *arena, lb_out *out, lb_err *err) {
     struct stat st;
+    char real[PATH_MAX];
+    if (!follow(&path, real, err)) {
+        return false;
+    }
     if (strlen(path) > PATH_BYTES - 32) {
         return lb_err_set(err, LB_LIMIT, "path of %zu bytes; the limit is %d", strlen(path),
                           PATH_BYTES - 32);

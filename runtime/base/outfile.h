@@ -2,7 +2,7 @@
  *
  * Bytes go to "<path>.tmp<pid>" in the same folder; lb_out_finish gives the file its name. Until
  * then a file that was at `path` stays as it was; lb_out_abort, or any failure, removes the temporary
- * one. For small texts see lb_write_file. */
+ * one. A symbolic link is followed. For small texts see lb_write_file. */
 #ifndef LB_OUTFILE_H
 #define LB_OUTFILE_H
 

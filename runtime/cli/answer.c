@@ -8,6 +8,8 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "base/console.h"
+
 static const double PROGRESS_AFTER_S = 0.5;
 
 /* ---- options ---- */
@@ -74,14 +76,14 @@ bool rt_cli_answerer_new(rt_cli *c, const rt_cli_sampling *s, rt_cli_answerer *o
 
 /* ---- answering ---- */
 
-static void print_piece(void *arg, const char *text, size_t n_bytes) {
+static bool print_piece(void *arg, const char *text, size_t n_bytes, lb_err *err) {
     rt_cli_answerer *a = arg;
     fwrite(text, 1, n_bytes, stdout);
-    fflush(stdout);
     a->last = text[n_bytes - 1];
     if (a->capture != NULL) {
         lb_text_add_n(a->capture, text, n_bytes);
     }
+    return lb_console_flush(err);
 }
 
 /* `arg` is when reading began: short prompts show nothing. */
@@ -105,8 +107,7 @@ static bool generate(rt_cli *c, rt_cli_answerer *a, lb_err *err) {
     if (a->last != '\n') {
         putchar('\n');
     }
-    fflush(stdout);
-    return ok;
+    return ok ? lb_console_flush(err) : (fflush(stdout), false);
 }
 
 bool rt_cli_answer(rt_cli *c, rt_cli_answerer *a, const uint32_t *prompt, size_t n, lb_err *err) {

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/console.h"
 #include "cli/cli.h"
 
 enum { LIST_MAX = 64, REPS_MAX = 1000, PROMPT_DEFAULT = 512, GEN_DEFAULT = 128, REPS_DEFAULT = 5 };
@@ -131,6 +132,9 @@ static bool run_test(rt_cli *c, const options *o, test *t, uint32_t *tokens, lb_
         if (!run_once(c, t, tokens, &t->seconds[t->reps], err)) {
             return lb_err_prefix(err, "%s", name);
         }
+        if (!lb_console_heard(err)) {
+            return false;
+        }
     }
     rt_cli_progress_end();
     return true;
@@ -153,14 +157,14 @@ static void statistics(const test *t, double *mean, double *deviation) {
     *deviation = t->reps < 2 ? 0.0 : sqrt(squares / (t->reps - 1));
 }
 
-static void print_text(const test *t) {
+static bool print_text(const test *t, lb_err *err) {
     char name[64];
     double mean = 0.0;
     double deviation = 0.0;
     name_of(t, name);
     statistics(t, &mean, &deviation);
     printf("%-20s %12.2f +- %.2f tokens/s\n", name, mean, deviation);
-    fflush(stdout);
+    return lb_console_flush(err);
 }
 
 static void print_json(const test *t, bool first) {
@@ -237,10 +241,7 @@ static bool run_tests(rt_cli *c, const options *o, test *tests, size_t n, lb_err
     uint32_t *tokens = lb_alloc_n(&c->arena, c->model->ctx, sizeof *tokens, err);
     bool ok = tokens != NULL;
     for (size_t i = 0; ok && i < n; i++) {
-        ok = run_test(c, o, &tests[i], tokens, err);
-        if (ok && !o->json) {
-            print_text(&tests[i]);
-        }
+        ok = run_test(c, o, &tests[i], tokens, err) && (o->json || print_text(&tests[i], err));
     }
     if (ok && o->json) {
         print_json_head(c, o);

@@ -1,14 +1,11 @@
 /* chat.c -- `chat`: a conversation. Ctrl-C ends the answer, not the program. */
-#define _GNU_SOURCE
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/stop.h"
 #include "cli/answer.h"
 #include "cli/input.h"
 #include "cli/talk.h"
-
-static volatile sig_atomic_t interrupted; /* set by the handler of SIGINT: the one global */
 
 static const char HELP[] =
     "/help           this list\n"
@@ -54,16 +51,12 @@ static bool parse(rt_cli *c, int argc, char **argv, options *o, bool *go, lb_err
            (!*go || rt_cli_thinking(o->thinking, &o->think, err));
 }
 
-static void on_interrupt(int sig) {
-    (void)sig;
-    interrupted = 1;
-}
-
 /* ---- one turn ---- */
 
-/* Errors that end the conversation; others are told and the turn is taken back. */
+/* Errors that end the conversation; others are told and the turn is taken back. What cannot be
+ * written now will not be read later. */
 static bool is_fatal(lb_code code) {
-    return code == LB_DEVICE_LOST || code == LB_NO_MEMORY;
+    return code == LB_DEVICE_LOST || code == LB_NO_MEMORY || code == LB_IO || code == LB_CLOSED;
 }
 
 static void note_stop(const rt_cli_answerer *a) {
@@ -95,12 +88,12 @@ static bool answer(session *s, lb_err *err) {
 }
 
 static bool turn(session *s, const char *text, size_t n, lb_err *err) {
-    interrupted = 0;
+    lb_stop_clear();
     if (!rt_cli_talk_add(&s->talk, RT_ROLE_USER, text, n, err)) {
         return false;
     }
     bool ok = answer(s, err);
-    interrupted = 0;
+    lb_stop_clear();
     if (!ok && !is_fatal(err->code)) {
         rt_cli_talk_drop(&s->talk);
         fprintf(stderr, "%s%s\n", err->text,
@@ -153,7 +146,7 @@ static bool read_message(session *s, rt_cli_got *got, lb_text *out, lb_err *err)
     lb_arena_reset(&s->texts);
     lb_text_init(out, &s->texts);
     for (*got = RT_CLI_LINE; more;) {
-        interrupted = 0;
+        lb_stop_clear();
         *got = rt_cli_input_next(s->input, &line, &n);
         if (*got != RT_CLI_LINE) {
             return true;
@@ -201,18 +194,16 @@ static bool converse(session *s, lb_err *err) {
 }
 
 static bool start(session *s, lb_err *err) {
+    static const int CTRL_C[] = {SIGINT, 0};
     rt_cli *c = s->cli;
-    struct sigaction act = {.sa_handler = on_interrupt}; /* no SA_RESTART: reads end */
-    sigemptyset(&act.sa_mask);
     if (!rt_cli_answerer_new(c, &s->o->sampling, &s->answerer, err) ||
         !rt_cli_talk_new(c, s->o->system, s->o->think, &s->talk, err) ||
-        !rt_cli_start(c, &s->o->team, err) ||
-        !rt_cli_input_new(c->prog, "> ", &interrupted, &c->arena, &s->input, err)) {
+        !rt_cli_start(c, &s->o->team, err)) {
         return false;
     }
-    s->answerer.interrupt = &interrupted;
-    if (sigaction(SIGINT, &act, NULL) != 0) {
-        return lb_err_set(err, LB_IO, "no handler for Ctrl-C");
+    s->answerer.interrupt = lb_stop_catch(CTRL_C);
+    if (!rt_cli_input_new(c->prog, "> ", s->answerer.interrupt, &c->arena, &s->input, err)) {
+        return false;
     }
     if (rt_cli_input_is_terminal(s->input)) {
         fprintf(stderr, "%s; /help lists the commands\n", c->model->name);

@@ -4,6 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/console.h"
+#include "base/stop.h"
+
 enum { NAME_WIDTH = 12 };
 static const uint64_t ARENA_LIMIT_BYTES = UINT64_C(16) << 30;
 
@@ -29,7 +32,7 @@ static void print_help(const rt_cli *c) {
     }
     printf("\n%s COMMAND --help lists a command's options.\n"
            "exit status: 0 done, 1 refused, 2 usage, 3 damaged files, 4 wrong machine,\n"
-           "5 out of planned resources, 70 the GPU was lost\n",
+           "5 out of planned resources, 70 the GPU was lost; 130 Ctrl-C\n",
            c->prog);
 }
 
@@ -69,12 +72,15 @@ int rt_cli_main(const rt_model *model, int argc, char **argv) {
         const char *slash = strrchr(argv[0], '/');
         c.prog = slash == NULL ? argv[0] : slash + 1;
     }
-    bool ok = dispatch(&c, argc, argv, &err);
+    bool ok = lb_console_init(&err) && dispatch(&c, argc, argv, &err);
     rt_cli_progress_end();
-    ok = ok && rt_cli_flush(&err);
-    if (!ok) {
+    ok = ok && lb_console_flush(&err);
+    if (!ok && err.code != LB_CLOSED) {
         fflush(stdout);
         fprintf(stderr, "%s: %s\n", c.prog, err.text);
+    }
+    if (!ok && err.code == LB_CANCELLED) {
+        return lb_stop_raise();
     }
     return ok ? 0 : lb_err_exit_status(err.code);
 }

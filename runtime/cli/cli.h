@@ -2,7 +2,8 @@
  *
  * Results go to stdout, everything else to stderr; progress only to a terminal. The environment
  * is not read (the line editor of `chat` looks at TERM). Exit statuses: 0 done; 1 refused; 2
- * usage; 3 damaged; 4 wrong machine; 5 out of planned resources (runtime/base/err.h). */
+ * usage; 3 damaged; 4 wrong machine; 5 out of planned resources (runtime/base/err.h). A command
+ * ends at the first write that fails: with 1, and without a word where nobody reads any more. */
 #ifndef RT_CLI_CLI_H
 #define RT_CLI_CLI_H
 
@@ -106,8 +107,5 @@ void rt_cli_progress(const char *what, uint64_t done, uint64_t total);
 void rt_cli_progress_end(void);
 
 double rt_cli_seconds(void);
-
-/* Flushes stdout; LB_IO if it could not take everything. */
-bool rt_cli_flush(lb_err *err);
 
 #endif

@@ -187,13 +187,3 @@ void rt_cli_print_quoted(const char *text, size_t n_bytes) {
     }
     putchar('"');
 }
-
-bool rt_cli_flush(lb_err *err) {
-    if (fflush(stdout) != 0) {
-        return lb_err_set(err, LB_IO, "standard output: %s", strerror(errno));
-    }
-    if (ferror(stdout)) { /* an earlier write failed; errno speaks of something else by now */
-        return lb_err_set(err, LB_IO, "standard output: not all of it could be written");
-    }
-    return true;
-}

@@ -10,6 +10,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "base/console.h"
 #include "cli/cli.h"
 
 typedef struct options {
@@ -115,6 +116,9 @@ static bool score_all(rt_cli *c, const options *o, uint32_t *ids, uint64_t windo
         s.window = window;
         if (!score_window(&c->engine->seqs[0], &s, err)) {
             return lb_err_prefix(err, "window %" PRIu64, w);
+        }
+        if (!lb_console_heard(err)) {
+            return false;
         }
         rt_cli_progress("windows", w + 1, windows);
     }

@@ -5,7 +5,11 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
+#include "base/console.h"
+#include "base/outfile.h"
+#include "base/stop.h"
 #include "cli/cli.h"
 
 enum { TOP_DEFAULT = 10 };
@@ -56,8 +60,9 @@ typedef struct sink {
     rt_sample_scratch *scratch;
     rt_token_prob *top;
     uint32_t n_top;
-    FILE *raw;
-    const char *raw_path;
+    const char *raw; /* path of the file, or NULL: tables */
+    lb_out file;     /* a regular one: whole under its name, or not there */
+    FILE *stream;    /* a pipe or a device, else NULL */
 } sink;
 
 static bool print_top(sink *s, uint32_t pos, const float *logits, lb_err *err) {
@@ -76,7 +81,7 @@ static bool print_top(sink *s, uint32_t pos, const float *logits, lb_err *err) {
         rt_cli_print_quoted(text, n_bytes);
         putchar('\n');
     }
-    return true;
+    return lb_console_flush(err);
 }
 
 static bool show(void *arg, uint32_t pos, const float *logits, lb_err *err) {
@@ -85,8 +90,11 @@ static bool show(void *arg, uint32_t pos, const float *logits, lb_err *err) {
         return print_top(s, pos, logits, err);
     }
     size_t n = s->cli->model->n_vocab;
-    if (fwrite(logits, sizeof logits[0], n, s->raw) != n) {
-        return lb_err_set(err, LB_IO, "%s: %s", s->raw_path, strerror(errno));
+    if (s->stream == NULL) {
+        return lb_out_write(&s->file, logits, n * sizeof logits[0], err);
+    }
+    if (fwrite(logits, sizeof logits[0], n, s->stream) != n) {
+        return lb_err_set(err, LB_IO, "%s: %s", s->raw, strerror(errno));
     }
     return true;
 }
@@ -128,17 +136,42 @@ static bool get_tokens(rt_cli *c, const options *o, uint32_t **ids, size_t *n, l
 }
 
 static bool feed(rt_cli *c, const options *o, const uint32_t *ids, uint32_t n, sink *s,
-                 lb_err *err) {
+                 const volatile sig_atomic_t *interrupt, lb_err *err) {
     rt_seq *seq = &c->engine->seqs[0];
-    rt_feed_opts all = {.visit = show, .visit_arg = s};
-    if (!rt_seq_feed(seq, ids, n, o->all ? &all : NULL, err)) {
-        return false;
+    rt_feed_opts how = {.visit = o->all ? show : NULL, .visit_arg = s, .interrupt = interrupt};
+    return rt_seq_feed(seq, ids, n, &how, err) &&
+           (o->all || show(s, n - 1, rt_engine_logits(c->engine, 0), err));
+}
+
+static bool to_stream(rt_cli *c, const options *o, const uint32_t *ids, uint32_t n, sink *s,
+                      lb_err *err) {
+    s->stream = fopen(o->raw, "wbe");
+    if (s->stream == NULL) {
+        return lb_err_set(err, LB_IO, "%s: %s", o->raw, strerror(errno));
     }
-    return o->all || show(s, n - 1, rt_engine_logits(c->engine, 0), err);
+    bool ok = feed(c, o, ids, n, s, NULL, err);
+    if (fclose(s->stream) != 0 && ok) {
+        ok = lb_err_set(err, LB_IO, "%s: %s", o->raw, strerror(errno));
+    }
+    return ok;
+}
+
+/* A signal is no reason to leave a part of the file behind. */
+static bool to_file(rt_cli *c, const options *o, const uint32_t *ids, uint32_t n, sink *s,
+                    lb_err *err) {
+    static const int SIGNALS[] = {SIGINT, SIGTERM, SIGHUP, 0};
+    const volatile sig_atomic_t *stop = lb_stop_catch(SIGNALS);
+    bool ok = lb_out_open(o->raw, &c->arena, &s->file, err);
+    if (ok) {
+        ok = feed(c, o, ids, n, s, stop, err) && lb_out_finish(&s->file, err);
+        lb_out_abort(&s->file); /* does nothing after a finished file */
+    }
+    return ok;
 }
 
 static bool run_engine(rt_cli *c, const options *o, const uint32_t *ids, uint32_t n, lb_err *err) {
-    sink s = {.cli = c, .raw_path = o->raw, .n_top = (uint32_t)o->top};
+    sink s = {.cli = c, .raw = o->raw, .n_top = (uint32_t)o->top};
+    struct stat st;
     s.top = lb_alloc_n(&c->arena, s.n_top, sizeof s.top[0], err);
     if (s.top == NULL ||
         !rt_sample_scratch_new(c->model->n_vocab, 1, &c->arena, &s.scratch, err) ||
@@ -146,20 +179,10 @@ static bool run_engine(rt_cli *c, const options *o, const uint32_t *ids, uint32_
         return false;
     }
     if (o->raw == NULL) {
-        return feed(c, o, ids, n, &s, err);
+        return feed(c, o, ids, n, &s, NULL, err);
     }
-    s.raw = fopen(o->raw, "wbe");
-    if (s.raw == NULL) {
-        return lb_err_set(err, LB_IO, "%s: %s", o->raw, strerror(errno));
-    }
-    bool ok = feed(c, o, ids, n, &s, err);
-    if (fclose(s.raw) != 0 && ok) {
-        ok = lb_err_set(err, LB_IO, "%s: %s", o->raw, strerror(errno));
-    }
-    if (!ok) {
-        remove(o->raw);
-    }
-    return ok;
+    bool regular = stat(o->raw, &st) != 0 || S_ISREG(st.st_mode);
+    return (regular ? to_file : to_stream)(c, o, ids, n, &s, err);
 }
 
 static bool run(rt_cli *c, int argc, char **argv, lb_err *err) {

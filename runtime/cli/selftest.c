@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/console.h"
 #include "base/digest.h"
 #include "cli/cli.h"
 #include "golden.h"
@@ -104,7 +105,7 @@ static bool check_all(rt_cli *c, lb_err *err) {
         printf("--  no plain twins in this program: kernels are not compared\n");
         return true;
     }
-    if (!check_plain(c, slot, tokens, n, &a, &b, err)) {
+    if (!lb_console_flush(err) || !check_plain(c, slot, tokens, n, &a, &b, err)) {
         return false;
     }
     printf("ok  kernels give the same bits as their plain twins\n");
@@ -157,7 +158,8 @@ static bool run(rt_cli *c, int argc, char **argv, lb_err *err) {
     }
     printf("ok  %s\n", c->model->weights_linked ? "files have their sizes"
                                                 : "weights have their digest");
-    return check_all(c, err) && golden(c, bless, err);
+    return lb_console_flush(err) && check_all(c, err) && lb_console_flush(err) &&
+           golden(c, bless, err);
 }
 
 const rt_cli_command rt_cmd_selftest = {"selftest", "check files and kernels on this machine", run};

@@ -1,6 +1,7 @@
 /* tokenize.c -- `tokenize`: the ids of a text, one a line with what each prints, or ids alone. */
 #include <stdio.h>
 
+#include "base/console.h"
 #include "cli/cli.h"
 
 typedef struct options {
@@ -32,13 +33,13 @@ static bool parse(rt_cli *c, int argc, char **argv, options *o, bool *go, lb_err
 }
 
 static void print_ids(const uint32_t *ids, size_t n, const char *between) {
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n && !ferror(stdout); i++) {
         printf("%s%u", i == 0 ? "" : between, ids[i]);
     }
 }
 
 static void print_table(const rt_tokenizer *tok, const uint32_t *ids, size_t n) {
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n && !ferror(stdout); i++) {
         size_t n_bytes = 0;
         const char *text = rt_token_text(tok, ids[i], &n_bytes);
         printf("%8u  ", ids[i]);
@@ -76,7 +77,7 @@ static bool run(rt_cli *c, int argc, char **argv, lb_err *err) {
     } else {
         print_table(tok, ids, n);
     }
-    return true;
+    return lb_console_flush(err);
 }
 
 const rt_cli_command rt_cmd_tokenize = {"tokenize", "show the tokens of a text", run};

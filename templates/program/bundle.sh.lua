@@ -24,7 +24,7 @@ while [ -n "$todo" ]; do
         done="$done$name "
         from=$($cc -print-file-name="$name")
         [ -e "$from" ] || { echo "bundle.sh: $cc does not know where $name lies" >&2; exit 1; }
-        cmp -s "$from" "lib/$name" || cp -L "$from" "lib/$name"
+        cmp -s "$from" "lib/$name" || { cp -L "$from" lib/.new && mv -f lib/.new "lib/$name"; }
         next="$next $(needed "lib/$name")"
     done
     todo=$next

@@ -329,7 +329,7 @@ def stop_when(arguments, sign, seen):
 def stopped(arguments, folder, allowed):
     for sign in (signal.SIGINT, signal.SIGTERM):
         status, out, err = stop_when(arguments, sign, lambda: any(".tmp" in p.name for p in folder.rglob("*")))
-        assert status == 1 and out == "", f"status {status}: {err}"
+        assert status == -sign and out == "", f"status {status}: {err}"
         assert re.search(r"^lagen: stopped", err, re.M), err
         left = {p.name for p in folder.rglob("*")} if folder.exists() else set()
         assert left == allowed, left
@@ -362,7 +362,7 @@ def a_closed_pipe_is_no_crash():
     p = subprocess.run(f"'{LAGEN}' targets --json | head -c 1", shell=True, capture_output=True)
     assert p.returncode == 0 and p.stderr == b""
     p = subprocess.run(f"'{LAGEN}' targets > /dev/full", shell=True, capture_output=True, text=True)
-    assert p.returncode == 1 and "standard output" in p.stderr
+    assert p.returncode == 1 and "lagen: standard output: No space left on device" in p.stderr
 
 
 # ---- verifying

@@ -46,7 +46,7 @@ static void programs_that_are_not_there(void **state) {
     assert_false(lg_process_run(argv, NULL, &e));
     assert_int_equal(e.code, LB_MISSING);
     assert_non_null(strstr(e.text, "cannot run 'lagen-no-such-program'"));
-    assert_false(lg_process_first_line("lagen-no-such-program", "--version", &arena, &line, &e));
+    assert_false(lg_process_first_line("lagen-no-such-program", "--version", NULL, &arena, &line, &e));
     assert_int_equal(e.code, LB_MISSING);
     assert_null(line);
     lb_arena_reset(&arena);
@@ -82,15 +82,15 @@ static void first_lines(void **state) {
     lb_err e = {0};
     const char *line = NULL;
     lb_arena_init(&arena, "process", 1 << 20);
-    assert_true(lg_process_first_line("echo", "one\ntwo", &arena, &line, &e));
+    assert_true(lg_process_first_line("echo", "one\ntwo", NULL, &arena, &line, &e));
     assert_string_equal(line, "one");
-    assert_true(lg_process_first_line("printf", "", &arena, &line, &e));
+    assert_true(lg_process_first_line("printf", "", NULL, &arena, &line, &e));
     assert_string_equal(line, "");
-    assert_false(lg_process_first_line("false", "x", &arena, &line, &e));
+    assert_false(lg_process_first_line("false", "x", NULL, &arena, &line, &e));
     assert_int_equal(e.code, LB_MISSING);
     /* more than the buffer holds is read to its end, and cut */
     const char *all = NULL;
-    assert_true(lg_process_output("seq", "200000", &arena, &all, &e));
+    assert_true(lg_process_output("seq", "200000", NULL, &arena, &all, &e));
     assert_int_equal(strlen(all), 4095);
     lb_arena_reset(&arena);
 }
@@ -110,6 +110,55 @@ static void stopping(void **state) {
     assert_true(time(NULL) - begin < 20);
 }
 
+/* The flag may be set when no call is interrupted any more, or before the child has begun. */
+static void stopped_before_the_wait(void **state) {
+    (void)state;
+    lb_err e = {0};
+    lb_arena arena;
+    const char *line = NULL;
+    time_t begin = time(NULL);
+    lb_arena_init(&arena, "process", 1 << 20);
+    stop = 1;
+    assert_false(run("sleep 30", &stop, &e));
+    assert_int_equal(e.code, LB_CANCELLED);
+    assert_false(lg_process_output("sleep", "30", &stop, &arena, &line, &e));
+    assert_int_equal(e.code, LB_CANCELLED);
+    assert_null(line);
+    assert_true(time(NULL) - begin < 20);
+    stop = 0;
+    lb_arena_reset(&arena);
+}
+
+/* While its output is awaited. */
+static void stopped_while_reading(void **state) {
+    (void)state;
+    lb_err e = {0};
+    lb_arena arena;
+    const char *line = NULL;
+    struct itimerval soon = {.it_value = {.tv_usec = 50000}};
+    time_t begin = time(NULL);
+    lb_arena_init(&arena, "process", 1 << 20);
+    stop = 0;
+    setitimer(ITIMER_REAL, &soon, NULL);
+    assert_false(lg_process_output("sleep", "30", &stop, &arena, &line, &e));
+    assert_int_equal(e.code, LB_CANCELLED);
+    assert_true(time(NULL) - begin < 20);
+    stop = 0;
+    lb_arena_reset(&arena);
+}
+
+/* A program that writes where nobody reads ends, although lagen itself ignores that signal. */
+static void ignored_signals_are_not_passed_on(void **state) {
+    (void)state;
+    lb_err e = {0};
+    struct sigaction ignore = {.sa_handler = SIG_IGN};
+    struct sigaction was;
+    sigaction(SIGPIPE, &ignore, &was);
+    assert_false(run("kill -PIPE $$; exit 0", NULL, &e));
+    assert_string_equal(e.text, "'sh' was ended by a signal");
+    sigaction(SIGPIPE, &was, NULL);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(status_decides),
@@ -117,6 +166,9 @@ int main(void) {
         cmocka_unit_test(output_goes_to_stderr),
         cmocka_unit_test(first_lines),
         cmocka_unit_test(stopping),
+        cmocka_unit_test(stopped_before_the_wait),
+        cmocka_unit_test(stopped_while_reading),
+        cmocka_unit_test(ignored_signals_are_not_passed_on),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests_name("process", tests, NULL, NULL);

@@ -261,25 +261,26 @@ typedef struct text {
     size_t n;
 } text;
 
-static void keep(void *arg, const char *s, size_t n) {
+static bool keep(void *arg, const char *s, size_t n, lb_err *err) {
     text *t = arg;
+    (void)err;
     assert_true(n > 0 && t->n + n < sizeof t->s);
     memcpy(t->s + t->n, s, n);
     t->n += n;
     t->s[t->n] = '\0';
+    return true;
 }
 
-/* Greedy answer to `prompt` with these stop strings. */
-static rt_stop_reason answer(const char *prompt, const char *const *stops, size_t n_stops,
-                             uint32_t n_predict, const volatile sig_atomic_t *interrupt, text *out,
-                             uint32_t *n_generated) {
+/* Greedy answer to `prompt` with these stop strings; what g points to is the same for all. */
+static void begin_answer(const char *prompt, const char *const *stops, size_t n_stops,
+                         uint32_t n_predict, const volatile sig_atomic_t *interrupt,
+                         rt_emit_fn emit, void *emit_arg, rt_gen *g) {
     static rt_sampler sampler;
+    static rt_stream stream;
+    static rt_stop_string list[4];
     rt_sample_scratch *scratch = NULL;
     rt_sample_params p;
-    rt_stream stream;
-    rt_stop_string list[4];
     lb_err e = {0};
-    rt_gen g;
     uint32_t t[FAKE_CTX];
     uint32_t n = (uint32_t)strlen(prompt);
     for (uint32_t i = 0; i < n; i++) {
@@ -288,7 +289,6 @@ static rt_stop_reason answer(const char *prompt, const char *const *stops, size_
     for (size_t i = 0; i < n_stops; i++) {
         list[i] = (rt_stop_string){stops[i], strlen(stops[i])};
     }
-    *out = (text){.n = 0};
     rt_sample_defaults(NULL, &p);
     p.temperature = 0;
     assert_true(rt_sampler_start(&sampler, &p, FAKE_N_VOCAB, &e));
@@ -296,14 +296,19 @@ static rt_stop_reason answer(const char *prompt, const char *const *stops, size_
     assert_true(rt_stream_new(&stream, rt_detok_max_bytes(lagen_model.tokenizer), 32, &arena, &e));
     assert_true(rt_stream_start(&stream, list, n_stops, &e));
     assert_true(rt_seq_prompt(empty(0), t, n, NULL, NULL, &e));
-    rt_gen_opts o = {.sampler = &sampler,
-                     .scratch = scratch,
-                     .stream = &stream,
-                     .n_predict = n_predict,
-                     .emit = keep,
-                     .emit_arg = out,
+    rt_gen_opts o = {.sampler = &sampler, .scratch = scratch, .stream = &stream,
+                     .n_predict = n_predict, .emit = emit, .emit_arg = emit_arg,
                      .interrupt = interrupt};
-    rt_gen_start(&g, &engine->seqs[0], &o);
+    rt_gen_start(g, &engine->seqs[0], &o);
+}
+
+static rt_stop_reason answer(const char *prompt, const char *const *stops, size_t n_stops,
+                             uint32_t n_predict, const volatile sig_atomic_t *interrupt, text *out,
+                             uint32_t *n_generated) {
+    lb_err e = {0};
+    rt_gen g;
+    *out = (text){.n = 0};
+    begin_answer(prompt, stops, n_stops, n_predict, interrupt, keep, out, &g);
     assert_true(rt_generate(&g, &e));
     if (n_generated != NULL) {
         *n_generated = g.n_generated;
@@ -364,6 +369,44 @@ static void answers_can_be_interrupted(void **state) {
     }
 }
 
+/* Takes so many pieces of text. */
+typedef struct reader {
+    int left, refused;
+} reader;
+
+static bool take_some(void *arg, const char *s, size_t n, lb_err *err) {
+    reader *r = arg;
+    assert_true(n > 0 && s[0] != '\0');
+    if (r->left == 0) {
+        r->refused++;
+        return lb_err_set(err, LB_CLOSED, "gone");
+    }
+    r->left--;
+    return true;
+}
+
+/* What nobody takes ends the generation there and then, wherever text comes out: at a token, a stop
+ * string, the end of the answer, the length, an interrupt. */
+static void nobody_takes_the_answer(void **state) {
+    (void)state;
+    const char *const stop[] = {"STOP", "now.\n\n"};
+    for (size_t n_stops = 0; n_stops < 3; n_stops++) {
+        for (uint32_t length = 3; length < 40; length += 18) {
+            bool ended = false;
+            for (int taken = 0; !ended; taken++) {
+                reader r = {.left = taken};
+                lb_err e = {0};
+                rt_gen g;
+                begin_answer("hi", stop, n_stops, length, NULL, take_some, &r, &g);
+                ended = rt_generate(&g, &e);
+                assert_true(taken < 40 && (ended || taken > 0 || g.n_generated <= 8));
+                assert_int_equal(r.refused, ended ? 0 : 1);
+                assert_int_equal(e.code, ended ? LB_OK : LB_CLOSED);
+            }
+        }
+    }
+}
+
 /* ---- stop strings ---- */
 
 /* The text up to the stop string that ends first (the longest of those), or all of it. */
@@ -414,14 +457,14 @@ static void streams_cut_like_the_whole_text(void **state) {
             memcpy(rt_stream_room(&st), s + at, len);
             stopped = rt_stream_push(&st, len, &out, &n_out);
             if (n_out > 0) {
-                keep(&got, out, n_out);
+                keep(&got, out, n_out, NULL);
             }
             at += len;
         }
         if (!stopped) {
             rt_stream_end(&st, &out, &n_out);
             if (n_out > 0) {
-                keep(&got, out, n_out);
+                keep(&got, out, n_out, NULL);
             }
         }
         assert_int_equal(stopped, want < n);
@@ -492,6 +535,7 @@ int main(void) {
         cmocka_unit_test(answers_end_where_they_should),
         cmocka_unit_test(answers_end_with_the_context),
         cmocka_unit_test(answers_can_be_interrupted),
+        cmocka_unit_test(nobody_takes_the_answer),
         cmocka_unit_test(streams_cut_like_the_whole_text),
         cmocka_unit_test(streams_refuse_bad_stop_strings),
         cmocka_unit_test(engines_refuse_to_start),
