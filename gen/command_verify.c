@@ -2,8 +2,10 @@
  * launches.json and memory.json. Shares the prover with `plan`, and no data with the build that
  * made the folder. */
 #define _POSIX_C_SOURCE 200809L
+#include <errno.h>
 #include <inttypes.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "at.h"
@@ -13,21 +15,20 @@
 #include "command.h"
 #include "cubin_check.h"
 #include "manifest.h"
+#include "outdir.h"
 #include "plan_json.h"
 #include "replay.h"
 #include "value_text.h"
 
 enum { JSON_BYTES_MAX = 256 << 20 };
 
-/* A file of the folder that must be there: one that is not is damage. */
+/* A file of the folder that must be there. */
 static bool open_part(lg_context *c, const char *dir, const char *path, lb_map *map, lb_err *err) {
-    lb_err why = {0};
     const char *full = lb_format(c->arena, err, "%s/%s", dir, path);
     if (full == NULL) {
         return false;
     }
-    return lb_map_file(full, map, &why) ||
-           lb_err_set(err, why.code == LB_IO ? LB_DAMAGED : why.code, "%s", why.text);
+    return lb_map_file(full, map, err);
 }
 
 typedef struct json_file {
@@ -218,34 +219,63 @@ static bool replay(lg_context *c, const char *dir, const lg_plan *plan, lb_err *
     return true;
 }
 
-static bool verify(lg_context *c, const char *dir, bool replayed, lb_err *err) {
+/* What verify found out. */
+typedef struct verified {
+    const char *image, *cubins; /* words about them */
+    lg_plan *plan;
+    lg_proof proof;
+    size_t n_files;
+} verified;
+
+static bool check_all(lg_context *c, const char *dir, verified *v, lb_err *err) {
     const lg_value *manifest = NULL;
     json_file launches;
     json_file memory;
-    const char *image = NULL;
-    const char *cubins = NULL;
-    lg_plan *plan = NULL;
-    lg_proof proof;
-    size_t n_files = 0;
-    if (!lg_manifest_read(dir, c->arena, &manifest, err) ||
-        !check_files(c, dir, manifest, &n_files, err) ||
-        !check_image(c, dir, manifest, &image, err) ||
-        !read_json(c, dir, "launches.json", &launches, err) ||
-        !read_json(c, dir, "memory.json", &memory, err) ||
-        !lg_plan_from_json(launches.tree, memory.tree, c->arena, &plan, err) ||
-        !lg_prove(plan, c->arena, &proof, err) ||
-        !same_texts(c, plan, &proof, &launches, &memory, err) ||
-        !check_cubins(c, dir, plan, &cubins, err)) {
+    return lg_manifest_read(dir, c->arena, &manifest, err) &&
+           check_files(c, dir, manifest, &v->n_files, err) &&
+           check_image(c, dir, manifest, &v->image, err) &&
+           read_json(c, dir, "launches.json", &launches, err) &&
+           read_json(c, dir, "memory.json", &memory, err) &&
+           lg_plan_from_json(launches.tree, memory.tree, c->arena, &v->plan, err) &&
+           lg_prove(v->plan, c->arena, &v->proof, err) &&
+           same_texts(c, v->plan, &v->proof, &launches, &memory, err) &&
+           check_cubins(c, dir, v->plan, &v->cubins, err);
+}
+
+/* Whatever is wrong in a folder that is there is damage: a file that is missing, cannot be read or
+ * says what cannot be. */
+static void call_it_damage(lb_err *err) {
+    if (err->code != LB_NO_MEMORY && err->code != LB_CANCELLED) {
+        err->code = LB_DAMAGED;
+    }
+}
+
+static bool is_folder(const char *dir, lb_err *err) {
+    struct stat st;
+    if (stat(dir, &st) != 0) {
+        return lb_err_set(err, LB_IO, "%s: %s", dir, strerror(errno));
+    }
+    return S_ISDIR(st.st_mode) ||
+           lb_err_set(err, LB_IO, "%s: not a folder; it must be that of a program", dir);
+}
+
+static bool verify(lg_context *c, const char *dir, bool replayed, lb_err *err) {
+    verified v = {0};
+    if (!is_folder(dir, err) || !lg_outdir_idle(dir, c->arena, err)) {
+        return false;
+    }
+    if (!check_all(c, dir, &v, err)) {
+        call_it_damage(err);
         return false;
     }
     lb_text_printf(c->out,
                    "%s: proved again, %" PRIu32 " facts for every T from 1 to %" PRIu64
                    "; %zu files have their digests; %s%s\n\n",
-                   dir, proof.n_facts, plan->limits.t_max, n_files, image, cubins);
-    if (replayed && !replay(c, dir, plan, err)) {
+                   dir, v.proof.n_facts, v.plan->limits.t_max, v.n_files, v.image, v.cubins);
+    if (replayed && !replay(c, dir, v.plan, err)) {
         return false;
     }
-    certificate(plan, &proof, c->out);
+    certificate(v.plan, &v.proof, c->out);
     return true;
 }
 
@@ -262,7 +292,8 @@ bool lg_command_verify(lg_context *c, int argc, char *const *argv, lb_err *err) 
         "Proves an emitted program again and checks its files.",
         "Reads launches.json, memory.json and manifest.json of DIR, proves every launch again from "
         "them,\n"
-        "and compares every file's digest. Exit status 3: a file is damaged.",
+        "and compares every file's digest. Exit status 3: DIR is there and is not what lagen\n"
+        "wrote: a file is missing, changed, or says what cannot be proved.",
         options,
         1,
         pos,

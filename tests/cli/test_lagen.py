@@ -117,7 +117,10 @@ def missing_things_are_1():
     for command in ("plan", "emit", "build"):
         refused(1, "nosuch.gguf: No such file", command, "-m", "nosuch.gguf")
     refused(1, "nosuch.gguf: No such file", "inspect", "nosuch.gguf")
-    refused(1, "nosuch/manifest.json: No such file", "verify", "nosuch")
+    refused(1, "nosuch: No such file", "verify", "nosuch")
+    refused(1, "tiny.gguf: not a folder", "verify", synth("tiny.gguf"))
+    (FOLDER / "empty").mkdir()
+    refused(3, "empty/manifest.json: No such file", "verify", FOLDER / "empty")
     refused(1, "nosuch.lua", "synth", "synth/nosuch", "-o", "x.gguf")
     refused(1, "no target 'nosuch'", "plan", "-m", synth("tiny.gguf"), "--arch", "nosuch")
     refused(1, "--kv: 'q4_0' is no type of keys and values; there are f16, q8_0", "plan", "-m", "x", "--kv", "q4_0")
@@ -407,8 +410,6 @@ def verify_sees_every_damaged_file():
     for name in ("manifest.json", "launches.json", "memory.json", "weights.bin", "src/step.c"):
         size = (out / name).stat().st_size
         for change in (flip(0), flip(size - 1), lambda d: d[:-1], lambda d: d + b"\n", lambda d: b"", gone):
-            if name == "manifest.json" and change is gone:
-                continue  # a folder without a manifest is no program: status 1
             damaged(out, name, change)
     manifest = (out / "manifest.json").read_bytes()
     for at in range(3, len(manifest), max(1, len(manifest) // 40)):
@@ -432,7 +433,7 @@ def verify_proves_and_does_not_believe():
         p = lagen("verify", out)
         (out / name).write_text(text)
         forge_manifest(out, name)
-        assert p.returncode != 0, f"{name}: {new} was believed"
+        assert p.returncode == 3, f"{name}: {new} was believed: {p.stderr}"
     assert lagen("verify", out).returncode == 0
 
 
