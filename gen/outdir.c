@@ -197,11 +197,25 @@ bool lg_outdir_open(const char *path, lb_arena *arena, lg_outdir **out, lb_err *
     return true;
 }
 
+/* Folders that were made for files that then did not come: those that are empty. */
+static void unmake_places(const lg_outdir *f) {
+    for (uint32_t i = 0; i < f->n_staged; i++) {
+        char *path = lb_format(f->arena, NULL, "%s/%s", f->path, f->staged[i]);
+        size_t least = strlen(f->path);
+        char *slash = path == NULL ? NULL : strrchr(path, '/');
+        for (; slash != NULL && slash > path + least; slash = strrchr(path, '/')) {
+            *slash = '\0';
+            rmdir(path);
+        }
+    }
+}
+
 void lg_outdir_close(lg_outdir *f) {
     if (f == NULL) {
         return;
     }
     if (f->lock >= 0) {
+        unmake_places(f);
         remove_tree(f->staging, NULL);
         unlink(f->lock_path);
     }

@@ -34,8 +34,8 @@ bool lg_outdir_remove(lg_outdir *f, const char *name, lb_err *err);
  * in the order of their staging. */
 bool lg_outdir_commit(lg_outdir *f, const char *first, lb_err *err);
 
-/* Forgets what was staged and not put in place, removes folders that lg_outdir_open made and that
- * are empty, and unlocks. NULL is fine. */
+/* Forgets what was staged and not put in place, removes folders that were made for it and are
+ * empty, and unlocks. NULL is fine. */
 void lg_outdir_close(lg_outdir *f);
 
 /* Fails with LB_IO while a process writes into the folder, which may be absent. */

@@ -182,9 +182,10 @@ bool lb_make_dirs(const char *path, lb_err *err) {
         char keep = part[i];
         part[i] = '\0';
         struct stat st;
-        if (mkdir(part, 0755) != 0 && (stat(part, &st) != 0 || !S_ISDIR(st.st_mode))) {
+        int why = mkdir(part, 0755) == 0 ? 0 : errno;
+        if (why != 0 && (stat(part, &st) != 0 || !S_ISDIR(st.st_mode))) {
             return lb_err_set(err, LB_IO, "%s: cannot make this directory: %s", part,
-                              strerror(errno));
+                              strerror(why));
         }
         part[i] = keep;
     }

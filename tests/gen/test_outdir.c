@@ -241,6 +241,14 @@ static void what_cannot_be_made_is_refused(void **state) {
     assert_int_equal(e.code, LB_IO);
     lg_outdir_close(f);
     clear("a", (const char *[]){"a/src", "a/data"}, 2);
+    f = open_folder("b/c");
+    assert_true(write_text(f, "x/y/z", "new", &e) && write_text(f, "data/y", "new", &e));
+    put_text("b/c/data", "x");
+    assert_false(lg_outdir_commit(f, "", &e));
+    lg_outdir_close(f);
+    assert_false(is_there("b/c/x"));
+    clear("b/c", (const char *[]){"b/c/data"}, 1);
+    assert_int_equal(rmdir(at("b")), 0);
     assert_int_equal(remove(at("file")), 0);
 }
 
