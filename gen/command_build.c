@@ -217,7 +217,7 @@ static bool parse(lg_context *c, const char *name, const char *summary, build_ar
                             "ROW",
                             "CPU row of a GPU program's host side; default: the\none "
                             "that `lagen targets` shows for the GPU"};
-    options[n++] = (lb_opt){"--template", NULL,  LB_OPT_TEXT, (void *)&a->chat_template,
+    options[n++] = (lb_opt){"--template", NULL,  LB_OPT_NAME, (void *)&a->chat_template,
                             0,            0,     false,       NULL,
                             "FILE",       "a chat template (Jinja) in place of the model file's"};
     const lb_command command = {name, summary, NULL, options, n, NULL, 0};

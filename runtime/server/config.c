@@ -10,7 +10,7 @@
 enum { KEY_FILE_MAX_BYTES = 1 << 20, KEYS_MAX = 1024, KEY_MIN_BYTES = 8 };
 
 #define FLAG(name, out, help) {name, NULL, LB_OPT_FLAG, out, 0, 0, false, NULL, NULL, help}
-#define TEXT(name, out, value, help) {name, NULL, LB_OPT_TEXT, out, 0, 0, false, NULL, value, help}
+#define NAME(name, out, value, help) {name, NULL, LB_OPT_NAME, out, 0, 0, false, NULL, value, help}
 #define UINT(name, out, least, most, value, help)                                                 \
     {name, NULL, LB_OPT_UINT, out, least, most, false, NULL, value, help}
 #define BYTES(name, out, least, most, help)                                                       \
@@ -30,9 +30,9 @@ static rt_server_config defaults(const rt_model *m) {
 static bool parse(const rt_model *m, const char *prog, int argc, char **argv, lb_arena *arena,
                   rt_server_config *c, const char **help, lb_err *err) {
     const lb_opt rows[] = {
-        TEXT("--host", &c->host, "ADDRESS", "numeric IPv4 or IPv6 address to listen on (127.0.0.1)"),
+        NAME("--host", &c->host, "ADDRESS", "numeric IPv4 or IPv6 address to listen on (127.0.0.1)"),
         UINT("--port", &c->port, 0, 65535, "N", "port (8080); 0: any that is free, see the log"),
-        TEXT("--api-key-file", &c->api_key_file, "FILE",
+        NAME("--api-key-file", &c->api_key_file, "FILE",
              "one key a line; requests must carry one of them"),
         LIST("--allow-host", &c->hosts, "NAME",
              "a Host header to answer; may be repeated (default: those\nof this machine when "
@@ -40,11 +40,11 @@ static bool parse(const rt_model *m, const char *prog, int argc, char **argv, lb
         LIST("--allow-origin", &c->origins, "ORIGIN",
              "a web page's origin that may ask, or *; may be repeated\n(default: pages of this "
              "server and of this machine)"),
-        TEXT("--name", &c->name, "NAME", "the model's name in answers"),
-        TEXT("--log", &c->log, "text|json", "form of the log on stderr (text)"),
+        NAME("--name", &c->name, "NAME", "the model's name in answers"),
+        NAME("--log", &c->log, "text|json", "form of the log on stderr (text)"),
         UINT("--threads", &c->n_threads, 1, RT_POOL_MAX_THREADS, "N",
              "threads (default: the CPUs this process may run on)"),
-        TEXT("--device", &c->device, "NAME",
+        NAME("--device", &c->device, "NAME",
              "the GPU, where several would do: index, UUID or PCI\naddress"),
         UINT("--slots", &c->slots, 1, m->slots, "N",
              "answers made at the same time (default: as the program\nwas made)"),

@@ -16,6 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/console.h"
 #include "chat/probe.h"
 #include "load.h"
 #include "server/selftest.h"
@@ -172,7 +173,6 @@ static bool run(rt_server *s, lb_err *err) {
     sigaddset(&set, SIGTERM);
     sigaddset(&set, SIGINT);
     pthread_sigmask(SIG_BLOCK, &set, NULL); /* threads inherit it: signals come to the descriptor */
-    signal(SIGPIPE, SIG_IGN);
     int signal_fd = signalfd(-1, &set, SFD_CLOEXEC);
     if (signal_fd < 0) {
         return lb_err_set(err, LB_RESOURCES, "cannot take signals: %s", strerror(errno));
@@ -200,7 +200,8 @@ int rt_server_main(const rt_model *model, int argc, char **argv) {
     rt_server s = {.model = model, .config = &config, .wake_fd = -1};
     const char *prog = prog_name(model, argc, argv);
     lb_arena_init(&arena, "options", CONFIG_BYTES);
-    bool ok = rt_server_configure(model, prog, argc - 1, argv + 1, &arena, &config, &help, &err);
+    bool ok = lb_console_init(&err) &&
+              rt_server_configure(model, prog, argc - 1, argv + 1, &arena, &config, &help, &err);
     if (help != NULL) {
         write_all(STDOUT_FILENO, help, strlen(help));
     } else if (!ok) {
