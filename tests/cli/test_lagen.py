@@ -25,7 +25,7 @@ from test_hostile import tiny
 LAGEN = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ROOT / "build" / "lagen").resolve()
 SANITIZED = "san" in LAGEN.parts
 MODEL = ["--model", "--arch", "--ctx", "--slots", "--chunk", "--kv", "--pre", "--rope-mscale", "--rope-beta", "--help"]
-EMIT = MODEL + ["--out", "--weights", "--jobs", "--compiler", "--host"]
+EMIT = MODEL + ["--out", "--weights", "--jobs", "--compiler", "--host", "--template"]
 OPTIONS = {
     "synth": ["--out", "--types", "--layers", "--seed", "--distinct-rows", "--header-only", "--help"],
     "inspect": ["--json", "--help"], "targets": ["--json", "--help"], "verify": ["--replay", "--help"],
