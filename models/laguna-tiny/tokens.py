@@ -17,6 +17,12 @@ WORDS = (r"(?:'[sS]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL][lL]|'[dD])|[^\r\n\p{L}
          r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+")
 
 
+def splitter():
+    return pre_tokenizers.Sequence([
+        pre_tokenizers.Split(Regex(LINES), "isolated"), pre_tokenizers.Split(Regex(WORDS), "isolated"),
+        pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])
+
+
 def pieces(n, seed):
     """The raw fragments between special tokens of n documents."""
     rng = random.Random(seed)
@@ -31,9 +37,7 @@ def pieces(n, seed):
 
 def train(n=30000, seed=1):
     tokenizer = Tokenizer(models.BPE())
-    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([
-        pre_tokenizers.Split(Regex(LINES), "isolated"), pre_tokenizers.Split(Regex(WORDS), "isolated"),
-        pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])
+    tokenizer.pre_tokenizer = splitter()
     tokenizer.decoder = decoders.ByteLevel()
     special = [AddedToken(t, normalized=False, special=True) for t in render.SPECIAL]
     trainer = trainers.BpeTrainer(vocab_size=VOCAB, special_tokens=special, show_progress=False, min_frequency=1,

@@ -33,7 +33,7 @@ class Stream(torch.utils.data.IterableDataset):
             yield [torch.from_numpy(x) for x in batch]
 
 
-def flex(window_blocks):
+def flex():
     """(attend, mask maker) on block-sparse attention for the GPU."""
     from torch.nn.attention.flex_attention import create_block_mask, flex_attention
     make = torch.compile(create_block_mask)
@@ -73,8 +73,8 @@ def optimizer(model, peak, device):
     return torch.optim.AdamW(groups, lr=peak, betas=(0.9, 0.95), eps=1e-10, fused=device == "cuda")
 
 
-@torch.no_grad()
 def evaluate(step, batches):
+    """Losses on batches; with gradients, so that the compiled step serves as it is."""
     total = torch.zeros(4, device=batches[0][0].device, dtype=torch.float64)
     for batch in batches:
         total += step(*batch)[1].double()
@@ -103,7 +103,7 @@ def main():
     torch.manual_seed(a.seed)
     torch.set_float32_matmul_precision("high")
     kind = a.attention or ("flex" if a.device == "cuda" else "sdpa")
-    attend, make_mask = flex(2) if kind == "flex" else (sdpa, dense_mask)
+    attend, make_mask = flex() if kind == "flex" else (sdpa, dense_mask)
     c = Config()
     model = Laguna(c, attend, a.seed).to(a.device)
     print(f"{sum(x.numel() for x in model.parameters())} parameters, {kind} attention, {a.rows} rows of {data.LENGTH}", flush=True)
@@ -162,10 +162,11 @@ def main():
             log.writerow(row)
             print(*row, flush=True)
     model.rounding.fill_(1.0)
+    spent = time.time() - start
     np.savez(os.path.join(a.out, "weights.npz"), **{k: v.float().cpu().numpy() for k, v in model.tensors().items()})
     held = [move(next(held_stream)) for _ in range(max(1, a.held_rows // a.rows))]
     report = evaluate(step, held)
-    report.update(steps=steps, tokens=tokens, seconds=time.time() - begin, training_seconds=time.time() - start)
+    report.update(steps=steps, tokens=tokens, seconds=time.time() - begin, training_seconds=spent)
     json.dump(report, open(os.path.join(a.out, "eval.json"), "w"), indent=1)
     print(json.dumps(report), flush=True)
     os._exit(0)   # the workers make data without end
