@@ -50,6 +50,7 @@ struct rt_ask {
     const json_t *tools;    /* that may be called; NULL: none */
     bool one_call;
     rt_string text;         /* not is_chat: the prompt, or ids */
+    bool no_special;        /* of a text: no BOS or EOS is added */
     const uint32_t *ids;
     size_t n_ids;
     rt_rendered rendered;   /* is_chat */
@@ -60,6 +61,8 @@ struct rt_ask {
     size_t n_stops;
     int32_t n_top;          /* -1: no probabilities */
     uint32_t think_budget;  /* UINT32_MAX: none */
+    const uint32_t *think_close; /* tokens that end a thought, where there is a budget */
+    uint32_t n_think_close;
     int64_t created;
 
     /* The answer. */
@@ -83,6 +86,9 @@ bool rt_ask_run(rt_ask *a, lb_err *err);
 /* The prompt's tokens into a->ids, within no budget. What rt_chat_render and rt_token_encode fail
  * with. */
 bool rt_ask_prompt(rt_ask *a, lb_err *err);
+
+/* The tokens that end a thought, if there is a budget and the model's format has thoughts. */
+bool rt_ask_think_close(rt_ask *a, lb_err *err);
 
 /* Members that several APIs share: ask_fields.c. */
 bool rt_ask_sampling(rt_ask *a, lb_err *err);

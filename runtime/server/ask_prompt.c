@@ -7,7 +7,8 @@
 
 enum { LARGE_BYTES = 512 * 1024 }; /* texts that take much memory to encode go one at a time */
 
-static bool encode(rt_ask *a, const rt_token_input *in, lb_err *err) {
+static bool encode(rt_ask *a, const rt_token_input *in, const uint32_t **out, size_t *n_out,
+                   lb_err *err) {
     const rt_tokenizer *tok = a->r->server->model->tokenizer;
     rt_token_scratch *scratch = NULL;
     lb_arena work;
@@ -24,8 +25,8 @@ static bool encode(rt_ask *a, const rt_token_input *in, lb_err *err) {
         ok = kept != NULL;
         if (ok) {
             memcpy(kept, ids, n * sizeof *kept);
-            a->ids = kept;
-            a->n_ids = n;
+            *out = kept;
+            *n_out = n;
         }
     }
     lb_arena_reset(&work);
@@ -35,10 +36,10 @@ static bool encode(rt_ask *a, const rt_token_input *in, lb_err *err) {
 static bool encode_one_at_a_time(rt_ask *a, const rt_token_input *in, lb_err *err) {
     rt_server *s = a->r->server;
     if (in->n_bytes < LARGE_BYTES) {
-        return encode(a, in, err);
+        return encode(a, in, &a->ids, &a->n_ids, err);
     }
     pthread_mutex_lock(&s->large);
-    bool ok = encode(a, in, err);
+    bool ok = encode(a, in, &a->ids, &a->n_ids, err);
     pthread_mutex_unlock(&s->large);
     return ok;
 }
@@ -46,7 +47,7 @@ static bool encode_one_at_a_time(rt_ask *a, const rt_token_input *in, lb_err *er
 bool rt_ask_prompt(rt_ask *a, lb_err *err) {
     const rt_server *s = a->r->server;
     if (!a->is_chat) {
-        rt_token_input in = {.text = a->text.s, .n_bytes = a->text.n, .add_special = true,
+        rt_token_input in = {.text = a->text.s, .n_bytes = a->text.n, .add_special = !a->no_special,
                              .parse_special = true, .at_most_one = true};
         return a->ids != NULL || encode_one_at_a_time(a, &in, err);
     }
@@ -58,6 +59,21 @@ bool rt_ask_prompt(rt_ask *a, lb_err *err) {
                          .add_special = true, .parse_special = true, .at_most_one = true,
                          .user = a->rendered.user, .n_user = a->rendered.n_user};
     return encode_one_at_a_time(a, &in, err);
+}
+
+bool rt_ask_think_close(rt_ask *a, lb_err *err) {
+    const rt_chat_template *chat = a->is_chat ? a->r->server->model->chat : NULL;
+    const char *end = chat == NULL || chat->output == NULL ? NULL : chat->output->think_end;
+    size_t n = 0;
+    if (end == NULL || a->think_budget == UINT32_MAX) {
+        return true;
+    }
+    const rt_token_input in = {.text = end, .n_bytes = strlen(end), .parse_special = true};
+    if (!encode(a, &in, &a->think_close, &n, err)) {
+        return false;
+    }
+    a->n_think_close = (uint32_t)n;
+    return true;
 }
 
 static bool only_text(const rt_chat *chat, lb_err *err) {

@@ -22,7 +22,7 @@ static rt_server_config defaults(const rt_model *m) {
     uint32_t rows = m->chunk < 64 ? m->chunk : 64;
     return (rt_server_config){
         .host = "127.0.0.1", .port = 8080, .log = "text", .name = m->name, .slots = m->slots,
-        .chunk = m->chunk, .prompt_rows = rows, .queue = 64, .connections = 1024,
+        .chunk = m->chunk, .prompt_rows = rows, .think_budget = UINT32_MAX, .queue = 64, .connections = 1024,
         .body_max_bytes = 32 << 20, .header_s = 60, .rate_bytes = 1024, .ping_s = 10,
         .drain_s = 30};
 }
@@ -52,6 +52,9 @@ static bool parse(const rt_model *m, const char *prog, int argc, char **argv, lb
              "rows of a prompt in one step (default: the most)"),
         UINT("--prompt-rows", &c->prompt_rows, 1, m->chunk, "N",
              "rows of prompts in a step while answers are being made\n(64, or the most)"),
+        UINT("--think-budget", &c->think_budget, 0, UINT32_MAX, "N",
+             "tokens of reasoning after which it is brought to its\nend, unless a request says "
+             "otherwise (default: no end)"),
         UINT("--queue", &c->queue, 0, 65536, "N", "answers that may wait for a slot (64)"),
         UINT("--connections", &c->connections, 1, 65536, "N", "open connections at most (1024)"),
         BYTES("--body-limit", &c->body_max_bytes, 1024, 1 << 30, "bytes of a request (32MiB)"),
@@ -69,7 +72,9 @@ static bool parse(const rt_model *m, const char *prog, int argc, char **argv, lb
     };
     const lb_command cmd = {
         .name = prog, .summary = "serves the model over HTTP, as OpenAI and Anthropic do",
-        .details = "Endpoints: /v1/chat/completions, /v1/models, /health, /metrics.\n"
+        .details = "Endpoints: /v1/chat/completions, /v1/completions, /v1/messages,\n"
+                   "/v1/messages/count_tokens, /v1/models, /tokenize, /detokenize,\n"
+                   "/apply-template, /health, /metrics.\n"
                    "TLS is the work of a proxy in front.",
         .options = rows, .n_options = sizeof rows / sizeof rows[0]};
     bool wanted = false;

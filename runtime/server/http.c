@@ -128,8 +128,10 @@ static void add_headers(const rt_request *r, struct MHD_Response *m) {
     if (r->status != 204) {
         MHD_add_response_header(m, "Content-Type", r->type);
     }
-    MHD_add_response_header(m, "request-id", r->id);
-    MHD_add_response_header(m, "x-request-id", r->id);
+    char id[RT_ID_BYTES + 8];
+    snprintf(id, sizeof id, "req_%s", r->id);
+    MHD_add_response_header(m, "request-id", id);
+    MHD_add_response_header(m, "x-request-id", id);
     MHD_add_response_header(m, "Cache-Control", "no-store");
     if (r->next != NULL) {
         MHD_add_response_header(m, "X-Accel-Buffering", "no"); /* proxies pass on at once */
@@ -204,11 +206,18 @@ static bool is_method(const rt_route *route, const char *method) {
            (strcmp(method, "HEAD") == 0 && strcmp(route->method, "GET") == 0);
 }
 
+/* A route's path, or what follows it where it ends in a star. */
+static bool is_path(const rt_route *route, const char *path) {
+    size_t n = strlen(route->path);
+    return route->path[n - 1] == '*' ? strncmp(route->path, path, n - 1) == 0 && path[n - 1] != '\0'
+                                     : strcmp(route->path, path) == 0;
+}
+
 /* The route, or NULL with the status of the refusal. */
 static const rt_route *find_route(rt_request *r, int *status, lb_err *err) {
     *status = 404;
     for (size_t i = 0; i < rt_n_routes; i++) {
-        if (strcmp(rt_routes[i].path, r->path) == 0) {
+        if (is_path(&rt_routes[i], r->path)) {
             if (is_method(&rt_routes[i], r->method)) {
                 return &rt_routes[i];
             }

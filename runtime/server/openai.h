@@ -22,5 +22,8 @@ bool rt_openai_too_long(const rt_ask *a, uint32_t n_prompt, lb_err *err);
 /* Endpoints. */
 bool rt_openai_chat(rt_request *r, lb_err *err);
 bool rt_openai_completions(rt_request *r, lb_err *err);
+bool rt_words_tokenize(rt_request *r, lb_err *err); /* words.c */
+bool rt_words_detokenize(rt_request *r, lb_err *err);
+bool rt_words_apply_template(rt_request *r, lb_err *err);
 
 #endif

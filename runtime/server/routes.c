@@ -1,8 +1,10 @@
 /* routes.c -- what is answered, and the small answers: health, models. */
 #define _GNU_SOURCE
 #include <inttypes.h>
+#include <string.h>
 #include <time.h>
 
+#include "server/anthropic.h"
 #include "server/json_out.h"
 #include "server/openai.h"
 #include "server/server.h"
@@ -64,6 +66,17 @@ static bool models(rt_request *r, lb_err *err) {
     return true;
 }
 
+static bool model(rt_request *r, lb_err *err) {
+    const char *name = r->path + strlen("/v1/models/");
+    if (strcmp(name, r->server->config->name) != 0) {
+        r->status = 404;
+        return lb_err_set(err, LB_MISSING, "the model '%s' is not here; '%s' is", name,
+                          r->server->config->name);
+    }
+    add_model(r, &r->out);
+    return true;
+}
+
 /* ---- /metrics */
 
 static bool metrics(rt_request *r, lb_err *err) {
@@ -76,7 +89,14 @@ static bool metrics(rt_request *r, lb_err *err) {
 const rt_route rt_routes[] = {
     {"GET", "/health", health, true},
     {"GET", "/v1/models", models, false},
+    {"GET", "/v1/models/*", model, false},
     {"GET", "/metrics", metrics, false},
     {"POST", "/v1/chat/completions", rt_openai_chat, false},
+    {"POST", "/v1/completions", rt_openai_completions, false},
+    {"POST", "/tokenize", rt_words_tokenize, false},
+    {"POST", "/detokenize", rt_words_detokenize, false},
+    {"POST", "/apply-template", rt_words_apply_template, false},
+    {"POST", "/v1/messages", rt_anthropic_messages, false},
+    {"POST", "/v1/messages/count_tokens", rt_anthropic_count, false},
 };
 const size_t rt_n_routes = sizeof rt_routes / sizeof rt_routes[0];

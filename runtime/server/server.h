@@ -75,6 +75,7 @@ struct rt_request {
 /* Fills status, type and out, or next. On false the reply becomes an error: rt_fault. */
 typedef bool (*rt_handler)(rt_request *r, lb_err *err);
 
+/* A path that ends in "*" stands for all that begin so. */
 typedef struct rt_route {
     const char *method, *path;
     rt_handler handle;

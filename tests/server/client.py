@@ -189,6 +189,26 @@ def chat_body(text, **more):
     return {"model": "stub", "messages": messages, **more}
 
 
+def named(name):
+    """The name that a test prints: the ids of its cases (docs/cases.md) and what it shows."""
+    def give(f):
+        f.__name__ = name
+        return f
+    return give
+
+
+def tests_of(module):
+    """Tests of a module in their order; those with a parameter get a server of their own."""
+    def with_server(f):
+        def run():
+            with Server() as s:
+                f(s)
+        run.__name__ = f.__name__
+        return run
+    found = [f for n, f in module.items() if n.startswith("test_")]
+    return [with_server(f) if f.__code__.co_argcount else f for f in found]
+
+
 def main(tests):
     if stub() is None:
         tap.Tap().skip("server", "build/tests/server/stub_server is not built")

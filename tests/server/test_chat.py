@@ -7,7 +7,7 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 import client
-from client import Server, chat_body
+from client import Server, chat_body, named
 
 TOOLS = [{"type": "function", "function": {"name": "add", "parameters": {
     "type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}, "s": {"type": "string"}}}}}]
@@ -97,7 +97,8 @@ def test_known_but_unsupported(s):
         assert s.chat("hi", **more).status == 200, more
 
 
-def test_E01_stop_strings(s):
+@named("E01 stop strings are cut out and never leak")
+def test_stop_strings(s):
     for text, stops, want in (
             ("The quick brown fox", ["own fox"], "The quick br"), ("a\nUser: b", ["\nUser:"], "a"),
             ("xDEFGHIJy", ["DEFGHIJ"], "x"), ("xDEFGHI?", ["DEFGHIJ"], "xDEFGHI?"), ("why?", ["?!"], "why?"),
@@ -111,7 +112,8 @@ def test_E01_stop_strings(s):
         assert s.chat("hi", stop=bad).status == 400, bad
 
 
-def test_E02_characters_are_whole(s):
+@named("E02 characters are whole in streams")
+def test_characters_are_whole(s):
     for text, want in (("\\xF0\\x9F\\x8C\\x8D.", "\U0001F30D."), ("\\xE4\\xBD\\xA0", "\u4F60"), ("\\xFF\\xFF\\xFF", "\uFFFD" * 3),
                        ("a\\xF0\\x9F", "a\uFFFD"), ("\\xE4x", "\uFFFDx")):
         message, _, _ = both(s, f"say:{text}")
@@ -120,7 +122,8 @@ def test_E02_characters_are_whole(s):
     assert json.loads(message["tool_calls"][0]["function"]["arguments"]) == {"s": "\U0001F30D"}
 
 
-def test_E03_usage_in_streams(s):
+@named("E03 usage in streams")
+def test_usage_in_streams(s):
     for options, n_usage in (({"include_usage": True}, 1), ({"include_usage": False}, 0), ({}, 0), (None, 0)):
         chunks = [d for _, d in s.stream("/v1/chat/completions", chat_body("hi", stream=True, stream_options=options)).all()]
         assert chunks[-1] == "[DONE]"
@@ -131,14 +134,16 @@ def test_E03_usage_in_streams(s):
     assert s.chat("hi", stream_options={"include_usage": True}).status == 400
 
 
-def test_E04_max_completion_tokens(s):
+@named("E04 max_completion_tokens is max_tokens")
+def test_max_completion_tokens(s):
     for more in ({"max_completion_tokens": 3}, {"max_tokens": 3}, {"max_completion_tokens": 3, "max_tokens": 3}):
         _, reason, usage = both(s, "hi", **more)
         assert usage["completion_tokens"] == 3 and reason == "length"
     assert s.chat("hi", max_completion_tokens=3, max_tokens=4).status == 400
 
 
-def test_E05_max_tokens(s):
+@named("E05 max_tokens at its edges")
+def test_max_tokens(s):
     for value in (0, -2, "5", 1.5, 10**9, 2**64):
         r = s.chat("#loop say:x", max_tokens=value)
         assert r.status == 400, value
@@ -151,7 +156,8 @@ def test_E05_max_tokens(s):
         assert reason == "length" and usage["completion_tokens"] == 1
 
 
-def test_E06_length_wins(s):
+@named("E06 length wins over calls")
+def test_length_wins(s):
     text = "say:" + call_text('{"a": 12}')
     whole = both(s, text, tools=TOOLS)
     n = whole[2]["completion_tokens"] - 1  # the end of the answer is a token of its own
@@ -165,7 +171,8 @@ def test_E06_length_wins(s):
     assert both(s, text, tools=TOOLS, max_tokens=n + 1)[1] == "tool_calls"
 
 
-def test_E08_logprobs(s):
+@named("E08 logprobs of chats")
+def test_logprobs(s):
     message, _, usage = both(s, "say:a\\xF0\\x9F\\x8C\\x8D", logprobs=True, top_logprobs=3)
     r = s.chat("say:a\\xF0\\x9F\\x8C\\x8D", logprobs=True, top_logprobs=3).json["choices"][0]["logprobs"]["content"]
     assert len(r) == usage["completion_tokens"] - 1
@@ -180,7 +187,8 @@ def test_E08_logprobs(s):
         assert s.chat("hi", **bad).status == 400, bad
 
 
-def test_E09_logit_bias(s):
+@named("E09 logit_bias outside the vocabulary")
+def test_logit_bias(s):
     n_vocab = 281
     for bad in ("-1", str(n_vocab), str(2**31), "abc", "", "1.5", " 5"):
         r = s.chat("hi", logit_bias={bad: 1})
@@ -194,7 +202,8 @@ def test_E09_logit_bias(s):
     assert forced == "zzz"
 
 
-def test_E10_sampler_extremes(s):
+@named("E10 sampler extremes")
+def test_sampler_extremes(s):
     n_vocab = 281
     for good in ({"top_k": 0}, {"top_k": -1}, {"top_k": n_vocab + 1}, {"top_k": 9999999}, {"top_p": 0}, {"top_p": 1},
                  {"temperature": 0}, {"temperature": 2}, {"seed": -1}, {"seed": 2**32 - 1}, {"min_p": 0}, {"min_p": 1},
@@ -250,7 +259,8 @@ def test_tools(s):
     assert r.status == 200 and r.json["choices"][0]["message"]["content"] == "Hello from the stub.", r.body
 
 
-def test_E23_tool_call_ids(s):
+@named("E23 ids of calls are unique")
+def test_tool_call_ids(s):
     two = "say:" + call_text('{"a": 1}') + call_text('{"a": 2}')
     message, _, _ = both(s, two, tools=TOOLS)
     calls = message["tool_calls"]
@@ -269,7 +279,8 @@ def test_reasoning(s):
     assert s.chat("hi", chat_template_kwargs={"enable_thinking": False}).status == 200
 
 
-def test_E17_pings_during_a_long_prompt():
+@named("E17 pings during a long prompt")
+def test_pings_during_a_long_prompt():
     with Server("--keepalive", 1, stub_args=["chunk=16"]) as s:
         body = chat_body("#prefill=300 " + "x" * 160, stream=True)
         seen = list(s.stream("/v1/chat/completions", body))
@@ -283,7 +294,8 @@ def test_E17_pings_during_a_long_prompt():
         assert r.status == 200 and r.json["choices"][0]["message"]["content"] == "Hello from the stub."
 
 
-def test_E18_H12_context_budget():
+@named("E18 H12 prompts around the context")
+def test_context_budget():
     with Server(stub_args=["ctx=64", "chunk=16"]) as s:
         for n in range(61, 67):  # tokens of the prompt: the text and two marks
             for more in ({}, {"max_tokens": 1}, {"max_tokens": 2}):
@@ -298,7 +310,8 @@ def test_E18_H12_context_budget():
         assert s.metric("answers_failed_total") == 0
 
 
-def test_E19_gone_clients():
+@named("E19 clients that go away")
+def test_gone_clients():
     with Server("--slots", 1) as s:
         def leave(text, after, stream=True):
             c, = [s.connect()]
@@ -323,14 +336,5 @@ def test_E19_gone_clients():
         assert s.metric("answers_cancelled_total") >= 3
 
 
-def with_server(f):
-    def run():
-        with Server() as s:
-            f(s)
-    run.__name__ = f.__name__
-    return run
-
-
 if __name__ == "__main__":
-    tests = [f for n, f in list(globals().items()) if n.startswith("test_")]
-    client.main([with_server(f) if f.__code__.co_argcount else f for f in tests])
+    client.main(client.tests_of(globals()))

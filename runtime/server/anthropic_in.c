@@ -1,0 +1,373 @@
+/* anthropic_in.c -- Anthropic's request: messages of blocks, system and tools become OpenAI's form,
+ * which templates know. No block is dropped: what cannot be told to the model is refused. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/anthropic.h"
+
+static const char BILLING[] = "x-anthropic-billing-header";
+
+static const rt_refused REFUSED[] = {
+    {"mcp_servers", "the client must call tools itself"},
+    {"container", "there is none"},
+};
+
+/* ---- blocks */
+
+static bool bad_block(const char *where, size_t i, size_t k, const char *what, lb_err *err) {
+    return lb_err_set(err, LB_BAD_VALUE, "%s[%zu].content[%zu]: %s", where, i, k, what);
+}
+
+static bool push_text(json_t *texts, const json_t *text) {
+    return json_array_append(texts, (json_t *)(uintptr_t)text) == 0;
+}
+
+/* Texts of blocks as one, a newline between them; NULL: no memory. */
+static json_t *join(const json_t *texts) {
+    size_t n = json_array_size(texts);
+    size_t n_bytes = 0;
+    for (size_t i = 0; i < n; i++) {
+        n_bytes += json_string_length(json_array_get(texts, i)) + 1;
+    }
+    char *s = malloc(n_bytes + 1);
+    size_t at = 0;
+    for (size_t i = 0; s != NULL && i < n; i++) {
+        const json_t *text = json_array_get(texts, i);
+        if (i > 0) {
+            s[at++] = '\n';
+        }
+        memcpy(s + at, json_string_value(text), json_string_length(text));
+        at += json_string_length(text);
+    }
+    json_t *joined = s == NULL ? NULL : json_stringn(s, at);
+    free(s);
+    return joined;
+}
+
+static bool no_memory(lb_err *err) {
+    return lb_err_set(err, LB_NO_MEMORY, "no memory for the messages");
+}
+
+/* The text of a tool's result: a text, or text blocks. Into a new value. */
+static json_t *result_text(const json_t *content, size_t i, size_t k, lb_err *err) {
+    if (content == NULL || json_is_null(content)) {
+        return json_string("");
+    }
+    if (json_is_string(content)) {
+        return json_incref((json_t *)(uintptr_t)content);
+    }
+    json_t *texts = json_array();
+    for (size_t b = 0; b < json_array_size(content); b++) {
+        const json_t *block = json_array_get(content, b);
+        const json_t *text = json_object_get(block, "text");
+        if (!rt_is_word(json_object_get(block, "type"), "text") || !json_is_string(text)) {
+            json_decref(texts);
+            bad_block("messages", i, k, "results of other kinds than text are not supported", err);
+            return NULL;
+        }
+        push_text(texts, text);
+    }
+    json_t *joined = join(texts);
+    json_decref(texts);
+    if (joined == NULL) {
+        no_memory(err);
+    }
+    return joined;
+}
+
+/* One message in the making; texts of a user's turn are flushed before a tool's result. */
+typedef struct turn {
+    json_t *out; /* the list of messages */
+    const char *role;
+    json_t *texts, *calls, *reasoning;
+} turn;
+
+static bool flush(turn *t) {
+    bool ok = true;
+    if (json_array_size(t->texts) > 0 || json_array_size(t->calls) > 0 || t->reasoning != NULL) {
+        json_t *m = json_pack("{s:s, s:o}", "role", t->role, "content", join(t->texts));
+        ok = m != NULL;
+        if (ok && json_array_size(t->calls) > 0) {
+            ok = json_object_set(m, "tool_calls", t->calls) == 0;
+        }
+        if (ok && t->reasoning != NULL) {
+            ok = json_object_set(m, "reasoning_content", t->reasoning) == 0;
+        }
+        ok = ok && json_array_append(t->out, m) == 0;
+        json_decref(m);
+    }
+    json_array_clear(t->texts);
+    json_array_clear(t->calls);
+    json_decref(t->reasoning);
+    t->reasoning = NULL;
+    return ok;
+}
+
+static bool take_tool_use(turn *t, const json_t *block, size_t i, size_t k, lb_err *err) {
+    const json_t *id = json_object_get(block, "id");
+    const json_t *name = json_object_get(block, "name");
+    const json_t *input = json_object_get(block, "input");
+    if (!json_is_string(id) || !json_is_string(name) || !json_is_object(input)) {
+        return bad_block("messages", i, k, "a tool_use has an id, a name and an input object", err);
+    }
+    json_t *call = json_pack("{s:O, s:s, s:{s:O, s:O}}", "id", id, "type", "function", "function",
+                             "name", name, "arguments", input);
+    return (call != NULL && json_array_append_new(t->calls, call) == 0) || no_memory(err);
+}
+
+static bool take_result(turn *t, const json_t *block, size_t i, size_t k, lb_err *err) {
+    const json_t *id = json_object_get(block, "tool_use_id");
+    if (!json_is_string(id)) {
+        return bad_block("messages", i, k, "a tool_result has a tool_use_id", err);
+    }
+    json_t *text = result_text(json_object_get(block, "content"), i, k, err);
+    if (text == NULL) {
+        return false;
+    }
+    json_t *m = json_pack("{s:s, s:O, s:o}", "role", "tool", "tool_call_id", id, "content", text);
+    return (flush(t) && m != NULL && json_array_append_new(t->out, m) == 0) || no_memory(err);
+}
+
+static bool take_thinking(turn *t, const json_t *block, size_t i, size_t k, lb_err *err) {
+    const json_t *text = json_object_get(block, "thinking");
+    if (!json_is_string(text)) {
+        return bad_block("messages", i, k, "a thinking block has its text", err);
+    }
+    json_t *joined = t->reasoning == NULL
+                         ? json_incref((json_t *)(uintptr_t)text)
+                         : json_sprintf("%s\n%s", json_string_value(t->reasoning),
+                                        json_string_value(text));
+    json_decref(t->reasoning);
+    t->reasoning = joined;
+    return joined != NULL || no_memory(err);
+}
+
+static bool take_block(turn *t, const json_t *block, size_t i, size_t k, lb_err *err) {
+    const json_t *type = json_object_get(block, "type");
+    bool assistant = strcmp(t->role, "assistant") == 0;
+    if (rt_is_word(type, "text")) {
+        const json_t *text = json_object_get(block, "text");
+        if (!json_is_string(text)) {
+            return bad_block("messages", i, k, "a text block has its text", err);
+        }
+        return push_text(t->texts, text) || no_memory(err);
+    }
+    if (assistant && rt_is_word(type, "tool_use")) {
+        return take_tool_use(t, block, i, k, err);
+    }
+    if (assistant && rt_is_word(type, "thinking")) {
+        return take_thinking(t, block, i, k, err);
+    }
+    if (!assistant && rt_is_word(type, "tool_result")) {
+        return take_result(t, block, i, k, err);
+    }
+    return lb_err_set(err, LB_UNSUPPORTED, "messages[%zu].content[%zu]: blocks of type '%.40s' are "
+                      "not supported in a turn of %s", i, k,
+                      json_is_string(type) ? json_string_value(type) : "(none)", t->role);
+}
+
+/* ---- messages */
+
+static bool take_message(turn *t, const json_t *message, size_t i, lb_err *err) {
+    const json_t *content = json_object_get(message, "content");
+    const json_t *role = json_object_get(message, "role");
+    t->role = rt_is_word(role, "user")        ? "user"
+              : rt_is_word(role, "assistant") ? "assistant"
+              : rt_is_word(role, "system")    ? "system"
+                                              : NULL;
+    if (t->role == NULL) {
+        return lb_err_set(err, LB_BAD_VALUE, "messages[%zu].role: must be user, assistant or system",
+                          i);
+    }
+    if (json_is_string(content)) {
+        json_t *m = json_pack("{s:s, s:O}", "role", t->role, "content", content);
+        return (m != NULL && json_array_append_new(t->out, m) == 0) || no_memory(err);
+    }
+    if (json_array_size(content) == 0) {
+        return lb_err_set(err, LB_BAD_VALUE, "messages[%zu].content: must be a text or blocks", i);
+    }
+    for (size_t k = 0; k < json_array_size(content); k++) {
+        if (!take_block(t, json_array_get(content, k), i, k, err)) {
+            return false;
+        }
+    }
+    return flush(t) || no_memory(err);
+}
+
+/* A system block of the client's own that changes with every request, and so would keep every
+ * prompt from being reused, is left out: it begins with the name of a billing header. */
+static bool is_billing(const rt_ask *a, const json_t *text) {
+    return !a->r->server->config->keep_billing &&
+           strncmp(json_string_value(text), BILLING, sizeof BILLING - 1) == 0;
+}
+
+static bool take_system(const rt_ask *a, const json_t *system, json_t *out, lb_err *err) {
+    lb_text t;
+    lb_text_init(&t, &a->r->arena);
+    if (json_is_string(system)) {
+        lb_text_add_n(&t, json_string_value(system), json_string_length(system));
+    } else if (!json_is_array(system)) {
+        return lb_err_set(err, LB_BAD_TYPE, "system: must be a text or an array of text blocks");
+    }
+    for (size_t i = 0; i < json_array_size(system); i++) {
+        const json_t *block = json_array_get(system, i);
+        const json_t *text = json_object_get(block, "text");
+        if (!rt_is_word(json_object_get(block, "type"), "text") || !json_is_string(text)) {
+            return lb_err_set(err, LB_UNSUPPORTED, "system[%zu]: must be a text block", i);
+        }
+        if (!is_billing(a, text)) {
+            lb_text_add(&t, t.n_bytes > 0 ? "\n\n" : "");
+            lb_text_add_n(&t, json_string_value(text), json_string_length(text));
+        }
+    }
+    if (!lb_text_done(&t, err)) {
+        return false;
+    }
+    if (t.n_bytes == 0) {
+        return true;
+    }
+    json_t *m = json_pack("{s:s, s:s%}", "role", "system", "content", t.data, t.n_bytes);
+    return (m != NULL && json_array_append_new(out, m) == 0) || no_memory(err);
+}
+
+/* All messages into `out`. */
+static bool take_messages(const rt_ask *a, json_t *out, lb_err *err) {
+    const json_t *messages = NULL;
+    const json_t *system = rt_field(a->root, "system");
+    if (!rt_field_array(a->root, "messages", &messages, err) ||
+        (system != NULL && !take_system(a, system, out, err))) {
+        return false;
+    }
+    size_t n = json_array_size(messages);
+    if (n == 0) {
+        return lb_err_set(err, LB_MISSING, "messages: there must be at least one");
+    }
+    if (rt_is_word(json_object_get(json_array_get(messages, n - 1), "role"), "assistant")) {
+        return lb_err_set(err, LB_UNSUPPORTED, "messages: the last one is the assistant's; going on "
+                          "with its words is not supported");
+    }
+    turn t = {.out = out, .texts = json_array(), .calls = json_array()};
+    bool ok = true;
+    for (size_t i = 0; ok && i < n; i++) {
+        ok = take_message(&t, json_array_get(messages, i), i, err);
+        if (ok && json_array_size(t.texts) > 0) {
+            ok = false; /* flush could not */
+        }
+    }
+    json_decref(t.texts);
+    json_decref(t.calls);
+    json_decref(t.reasoning);
+    return ok;
+}
+
+/* ---- tools */
+
+static bool take_tool(const json_t *tool, size_t i, json_t *out, lb_err *err) {
+    const json_t *type = rt_field(tool, "type");
+    const json_t *name = json_object_get(tool, "name");
+    const json_t *schema = json_object_get(tool, "input_schema");
+    const json_t *description = rt_field(tool, "description");
+    if (type != NULL && !rt_is_word(type, "custom")) {
+        return lb_err_set(err, LB_UNSUPPORTED, "tools[%zu]: type '%.60s' is run by Anthropic's "
+                          "servers and not supported here", i,
+                          json_is_string(type) ? json_string_value(type) : "?");
+    }
+    if (!json_is_string(name) || !json_is_object(schema)) {
+        return lb_err_set(err, LB_BAD_VALUE, "tools[%zu]: a tool has a name and an input_schema", i);
+    }
+    json_t *f = json_pack("{s:O}", "name", name);
+    if (f != NULL && description != NULL) {
+        json_object_set(f, "description", (json_t *)(uintptr_t)description);
+    }
+    if (f != NULL) {
+        json_object_set(f, "parameters", (json_t *)(uintptr_t)schema);
+    }
+    json_t *t = json_pack("{s:s, s:o}", "type", "function", "function", f);
+    return (t != NULL && json_array_append_new(out, t) == 0) || no_memory(err);
+}
+
+static bool take_choice(rt_ask *a, bool *none, lb_err *err) {
+    static const char *const types[] = {"auto", "none", "any", "tool", NULL};
+    const json_t *choice = NULL;
+    int type = 0;
+    bool single = false;
+    if (!rt_field_object(a->root, "tool_choice", &choice, err) ||
+        !rt_field_word(choice, "type", types, &type, err) ||
+        !rt_field_bool(choice, "disable_parallel_tool_use", &single, err)) {
+        return false;
+    }
+    a->one_call = single;
+    *none = type == 1;
+    return type < 2 || lb_err_set(err, LB_UNSUPPORTED, "tool_choice: only auto and none are "
+                                  "supported yet");
+}
+
+static bool take_tools(rt_ask *a, json_t *out, lb_err *err) {
+    const json_t *tools = NULL;
+    bool none = false;
+    if (!take_choice(a, &none, err) || !rt_field_array(a->root, "tools", &tools, err)) {
+        return false;
+    }
+    for (size_t i = 0; !none && i < json_array_size(tools); i++) {
+        if (!take_tool(json_array_get(tools, i), i, out, err)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* ---- the rest */
+
+static bool take_thinking_mode(rt_ask *a, lb_err *err) {
+    static const char *const types[] = {"enabled", "disabled", "adaptive", NULL};
+    const json_t *thinking = NULL;
+    int type = -1;
+    int64_t budget = 0;
+    if (!rt_field_object(a->root, "thinking", &thinking, err) ||
+        !rt_field_word(thinking, "type", types, &type, err) ||
+        !rt_field_int(thinking, "budget_tokens", 1, INT32_MAX, &budget, err)) {
+        return false;
+    }
+    if (type == 0) {
+        a->render.thinking = RT_THINKING_ON;
+        a->think_budget = budget > 0 ? (uint32_t)budget : a->think_budget;
+    } else if (type == 1) {
+        a->render.thinking = RT_THINKING_OFF;
+    }
+    return true;
+}
+
+static bool take_format(const rt_ask *a, lb_err *err) {
+    const json_t *config = NULL;
+    if (!rt_field_object(a->root, "output_config", &config, err)) {
+        return false;
+    }
+    if (rt_field(config, "format") != NULL || rt_field(a->root, "output_format") != NULL) {
+        return lb_err_set(err, LB_UNSUPPORTED, "output_config: formats are not supported yet");
+    }
+    return true;
+}
+
+bool rt_anthropic_parse(rt_ask *a, bool counting, lb_err *err) {
+    int64_t max = 0;
+    json_t *messages = json_array();
+    json_t *tools = json_array();
+    /* They hang in the body from here on, and live as long. */
+    bool ok = json_object_set_new(a->root, "lagen.messages", messages) == 0 &&
+              json_object_set_new(a->root, "lagen.tools", tools) == 0;
+    ok = ok || no_memory(err);
+    ok = ok && rt_fields_refuse(a->root, REFUSED, sizeof REFUSED / sizeof REFUSED[0], err) &&
+         rt_field_int(a->root, "max_tokens", 1, INT32_MAX, &max, err) &&
+         take_messages(a, messages, err) && take_tools(a, tools, err) &&
+         take_thinking_mode(a, err) && take_format(a, err) &&
+         rt_ask_chat(a, messages, tools, err) && rt_ask_sampling(a, err) &&
+         rt_ask_stops(a, "stop_sequences", err) && rt_ask_stream(a, err);
+    if (ok && max == 0 && !counting) {
+        return lb_err_set(err, LB_MISSING, "max_tokens: it is required");
+    }
+    a->max_tokens = (uint32_t)max;
+    a->tools = tools;
+    a->n = 1;
+    return ok;
+}
