@@ -30,7 +30,7 @@ typedef struct lg_tok_merge {
 } lg_tok_merge;
 
 typedef struct lg_tok_special {
-    uint32_t id, shorter, plain;
+    uint32_t id, shorter, flags; /* flags as in runtime/token/token.h */
 } lg_tok_special;
 
 typedef struct lg_tok {

@@ -41,6 +41,66 @@ static bool is_plain(const lg_tok_build *b, const entry *e) {
     return true;
 }
 
+/* -- what swallows white space -------------------------------------------------------------- */
+
+enum { IS, HAS };
+enum { NEITHER = 0, PLAIN = 1, LEFT = 2, RIGHT = 4 }; /* RT_SPECIAL_ of runtime/token/token.h */
+
+typedef struct strip_row {
+    const char *key;
+    int form;
+    const char *text, *token;
+    uint32_t side;
+} strip_row;
+
+static const strip_row strips[] = {
+#define STRIP(key, form, text, token, side) {key, form, text, token, side},
+#include "tok_strip.def"
+#undef STRIP
+};
+
+static char lower(char c) {
+    return c >= 'A' && c <= 'Z' ? (char)(c + 32) : c;
+}
+
+/* The `n` letters at `s` are `text`, letters of any case if `any_case`. */
+static bool same(const char *s, const char *text, size_t n, bool any_case) {
+    for (size_t i = 0; i < n; i++) {
+        if ((any_case ? lower(s[i]) : s[i]) != text[i]) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool row_applies(const lg_tok_build *b, const strip_row *row) {
+    lg_gguf_str value = {0};
+    lb_err why = {0};
+    size_t n = strlen(row->text);
+    bool there = lg_gguf_find(b->g, row->key) != NULL &&
+                 lg_gguf_str_key(b->g, row->key, &value, &why) && value.n_bytes >= n;
+    if (!there || row->form == IS) {
+        return there && value.n_bytes == n && same(value.data, row->text, n, false);
+    }
+    for (uint64_t at = 0; at <= value.n_bytes - n; at++) {
+        if (same(value.data + at, row->text, n, true)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The side on which a special token swallows white space. */
+static uint32_t strip_side(const entry *e, const bool *applies) {
+    uint32_t side = NEITHER;
+    for (size_t i = 0; i < sizeof strips / sizeof strips[0]; i++) {
+        size_t n = strlen(strips[i].token);
+        bool this_one = n == 0 || (n == e->n_bytes && memcmp(strips[i].token, e->text, n) == 0);
+        side = applies[i] && this_one ? strips[i].side : side;
+    }
+    return side;
+}
+
 static bool is_special(lg_tok_type type) {
     return type == LG_TOK_CONTROL || type == LG_TOK_USER || type == LG_TOK_UNKNOWN;
 }
@@ -88,13 +148,18 @@ bool lg_tok_make_specials(lg_tok_build *b, lb_err *err) {
     if (entries == NULL || specials == NULL) {
         return false;
     }
+    bool applies[sizeof strips / sizeof strips[0]];
+    for (size_t i = 0; i < sizeof strips / sizeof strips[0]; i++) {
+        applies[i] = row_applies(b, &strips[i]);
+    }
     qsort(entries, n, sizeof *entries, by_bytes);
     for (uint32_t i = 0; i < n; i++) {
         uint32_t shorter = i == 0 ? LG_TOK_NONE : i - 1;
         while (shorter != LG_TOK_NONE && !begins_with(&entries[i], &entries[shorter])) {
             shorter = specials[shorter].shorter;
         }
-        specials[i] = (lg_tok_special){entries[i].id, shorter, is_plain(b, &entries[i])};
+        uint32_t flags = is_plain(b, &entries[i]) ? PLAIN : strip_side(&entries[i], applies);
+        specials[i] = (lg_tok_special){entries[i].id, shorter, flags};
     }
     b->t->specials = specials;
     b->t->n_specials = n;

@@ -77,7 +77,7 @@ static bool is_users(const rt_token_input *in, size_t at, size_t n_bytes) {
 
 static bool may_take(const rt_special_finder *f, const rt_tokenizer *tok,
                      const rt_token_input *in, const rt_special_hit *hit, size_t n_bytes) {
-    if (!tok->specials[hit->special].plain &&
+    if ((tok->specials[hit->special].flags & RT_SPECIAL_PLAIN) == 0 &&
         (!in->parse_special || is_users(in, hit->at, n_bytes))) {
         return false;
     }

@@ -141,6 +141,10 @@ static bool check_input(const rt_token_input *in, const rt_token_scratch *s, lb_
     return true;
 }
 
+static bool is_c_space(char c) {
+    return c == ' ' || (c >= '\t' && c <= '\r');
+}
+
 /* The special token of hit i, or RT_TOKEN_NONE where no special token stands at that edge. */
 static uint32_t edge_id(const rt_tokenizer *tok, const rt_token_scratch *s, size_t n_hits,
                         bool at_end, size_t n_bytes) {
@@ -153,6 +157,27 @@ static uint32_t edge_id(const rt_tokenizer *tok, const rt_token_scratch *s, size
     rt_token_text(tok, id, &len);
     bool there = at_end ? hit->at + len == n_bytes : hit->at == 0;
     return there ? id : RT_TOKEN_NONE;
+}
+
+/* The text between two special tokens (NULL: the text's own ends), without what they swallow. */
+static fragment fragment_between(const rt_tokenizer *tok, const rt_token_input *in,
+                                 const rt_special_hit *left, const rt_special_hit *right) {
+    size_t at = 0;
+    size_t end = right == NULL ? in->n_bytes : right->at;
+    if (left != NULL) {
+        rt_token_text(tok, tok->specials[left->special].id, &at);
+        at += left->at;
+    }
+    uint32_t left_flags = left == NULL ? 0 : tok->specials[left->special].flags;
+    uint32_t right_flags = right == NULL ? 0 : tok->specials[right->special].flags;
+    while (at < end && (left_flags & RT_SPECIAL_STRIP_RIGHT) != 0 && is_c_space(in->text[at])) {
+        at++;
+    }
+    while (at < end && (right_flags & RT_SPECIAL_STRIP_LEFT) != 0 &&
+           is_c_space(in->text[end - 1])) {
+        end--;
+    }
+    return (fragment){.text = in->text + at, .n_bytes = end - at};
 }
 
 bool rt_token_encode(const rt_tokenizer *tok, const rt_token_input *in, rt_token_scratch *scratch,
@@ -168,21 +193,17 @@ bool rt_token_encode(const rt_tokenizer *tok, const rt_token_input *in, rt_token
     if (in->add_special && tok->add_bos && !bos_there) {
         rt_token_put(&sink, tok->bos);
     }
-    size_t at = 0;
+    const rt_special_hit *last = NULL;
     for (size_t i = 0; i <= n_hits; i++) {
         const rt_special_hit *hit = i < n_hits ? &scratch->finder.hits[i] : NULL;
-        fragment f = {.text = in->text + at};
-        f.n_bytes = (hit == NULL ? in->n_bytes : hit->at) - at;
+        fragment f = fragment_between(tok, in, last, hit);
         if (!encode_fragment(tok, scratch, f, &sink, err)) {
             return false;
         }
         if (hit != NULL) {
-            size_t len;
-            uint32_t id = tok->specials[hit->special].id;
-            rt_token_text(tok, id, &len);
-            rt_token_put(&sink, id);
-            at = hit->at + len;
+            rt_token_put(&sink, tok->specials[hit->special].id);
         }
+        last = hit;
     }
     if (in->add_special && tok->add_eos && !eos_there) {
         rt_token_put(&sink, tok->eos);

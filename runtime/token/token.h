@@ -40,13 +40,18 @@ typedef struct rt_merge {
     uint32_t left, right, id;
 } rt_merge;
 
+enum { /* of a special token */
+    RT_SPECIAL_PLAIN = 1,      /* white space only: it can mark nothing, and user text may have it */
+    RT_SPECIAL_STRIP_LEFT = 2, /* swallows the white space before it */
+    RT_SPECIAL_STRIP_RIGHT = 4 /* and behind it */
+};
+
 /* A token that is matched in the text as a whole. Sorted by bytes; `shorter` is the index of the
- * longest other special token that this one begins with, or RT_TOKEN_NONE. `plain`: white space
- * only, so that it can mark nothing and is matched in user text too. */
+ * longest other special token that this one begins with, or RT_TOKEN_NONE. */
 typedef struct rt_special {
     uint32_t id;
     uint32_t shorter;
-    uint32_t plain;
+    uint32_t flags;
 } rt_special;
 
 struct rt_tokenizer {

@@ -389,6 +389,39 @@ static void spm_defaults(void **state) {
     encodes(f, "a<s>a", true, true, "a|<s>|a");
 }
 
+/* phi-3: every special token swallows what is behind it, but for a few. */
+static void white_space_behind_is_swallowed(void **state) {
+    fixture *f = *state;
+    add_bpe(f, "gpt-2");
+    gb_str(&f->b, "general.name", "A Phi-3 of mine");
+    assert_true(read_tok(f, NULL));
+    encodes(f, "<think> \n\t hello</s> ", true, false, "<think>|hello|</s>");
+    encodes(f, "<think>hello <think>", true, false, "<think>|hello| |<think>");
+    encodes(f, "<s> hello", true, false, "<s>| hello");
+    encodes(f, "<think>  <think> ", true, false, "<think>|<think>");
+    encodes(f, "<think> ", false, false, "<|t|h|i|n|k|>| ");
+}
+
+static void white_space_before_is_swallowed(void **state) {
+    fixture *f = *state;
+    add_head(f, "gpt2", "jina-v2-de");
+    add_tokens(f, "<mask>");
+    add_types(f, N_TOKENS, LG_TOK_CONTROL);
+    gb_strs(&f->b, "tokenizer.ggml.merges", N_MERGES, merges);
+    gb_str(&f->b, "general.name", "phi-2 3"); /* says nothing */
+    assert_true(read_tok(f, NULL));
+    encodes(f, "hello \t<mask> hello", true, false, "hello|<mask>| hello");
+    encodes(f, " <mask><s> ", true, false, "<mask>|<s>| ");
+}
+
+static void names_of_any_length(void **state) {
+    fixture *f = *state;
+    add_bpe(f, "gpt-2");
+    gb_str(&f->b, "general.name", "phi");
+    assert_true(read_tok(f, NULL));
+    encodes(f, "<think> hello", true, false, "<think>| hello");
+}
+
 static void characters(void **state) {
     fixture *f = *state;
     add_head(f, "gemma4", NULL);
@@ -583,6 +616,9 @@ int main(void) {
         TEST(added_tokens_must_be_named),
         TEST(spm_from_file_to_ids),
         TEST(spm_defaults),
+        TEST(white_space_behind_is_swallowed),
+        TEST(white_space_before_is_swallowed),
+        TEST(names_of_any_length),
         TEST(characters),
         TEST(ends_by_key_and_by_text),
         TEST(harmony_ends_a_message_not_a_turn),

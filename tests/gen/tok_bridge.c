@@ -12,6 +12,8 @@
 
 _Static_assert(sizeof(rt_merge) == sizeof(lg_tok_merge), "merges are taken over as they lie");
 _Static_assert(sizeof(rt_special) == sizeof(lg_tok_special), "so are special tokens");
+_Static_assert((int)RT_SPECIAL_PLAIN == 1 && (int)RT_SPECIAL_STRIP_LEFT == 2 &&
+                   (int)RT_SPECIAL_STRIP_RIGHT == 4, "flags are those of gen/tok_special.c");
 _Static_assert((int)RT_TOKENIZER_SCORES == (int)LG_TOK_SCORES, "and kinds");
 
 static void (*find_split(const char *id))(rt_char *t, size_t n) {

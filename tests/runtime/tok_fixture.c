@@ -108,7 +108,7 @@ static void fill_specials(rt_tokenizer *t, const tok_row *rows, lb_arena *arena)
         for (; at > 0 && compare(&rows[i], &rows[specials[at - 1].id]) < 0; at--) {
             specials[at] = specials[at - 1];
         }
-        specials[at] = (rt_special){.id = i, .plain = is_plain(&rows[i])};
+        specials[at] = (rt_special){.id = i, .flags = is_plain(&rows[i])};
     }
     uint32_t *lengths = get(arena, n, sizeof *lengths);
     for (uint32_t i = 0; i < n; i++) {
