@@ -1,9 +1,10 @@
 """Ids of whole vocabularies against other programs, over texts of every kind.
 
 Byte-level BPE: the `tokenizers` package gets the same expressions, vocabulary and merges and runs
-code of its own on them. SPM: llama.cpp, from its Python package. Where a model or a package is not
+code of its own on them. All of them, SPM too: llama.cpp, from its Python package. Where a model or a package is not
 there, the test is skipped by name.
 """
+import functools
 import os
 import pathlib
 import random
@@ -24,7 +25,8 @@ MODELS = {
     "starcoder": SHARED / "ggml-vocab-starcoder.gguf",
     "refact": SHARED / "ggml-vocab-refact.gguf",
 }
-N_TEXTS = 3000
+ALL = bool(os.environ.get("LAGEN_TEST_ALL"))
+N_TEXTS = 10000 if ALL else 1500
 BITS = ["the ", "Hello", " world", "don't", " I'LL", "\n", "\r\n", "\n\n\n", "\t", "    ", "  ",
         "123", " 4567", "3.14", "...", "!?", "#include <x.h>", "{}",
         "==", "_", "naïve café", "Größe", "élan",
@@ -33,11 +35,23 @@ BITS = ["the ", "Hello", " world", "don't", " I'LL", "\n", "\r\n", "\n\n\n", "\t
         "Привет", "ελληνικά", "שלום", "ไทย", "'s", "'ve", "aB", "ABC", "x" * 40, "=" * 70]
 
 
-def random_text(rng):
+def special_tokens(model):
+    """Texts of the control and user-defined tokens, and the ids of BOS and EOS where they are added."""
+    fields = fields_of(model)
+
+    def added(end, default):
+        return [fields[f"{end}_token_id"]] if fields.get(f"add_{end}_token", default) else []
+    names = [t for t, kind in zip(fields["tokens"], fields.get("token_type", [])) if kind in (3, 4) and t]
+    return names, added("bos", fields["model"] == "llama"), added("eos", False)
+
+
+def random_text(rng, names=()):
     parts = []
     for _ in range(rng.randrange(12)):
         kind = rng.randrange(6)
-        if kind < 4:
+        if names and rng.random() < 0.2:
+            parts.append(rng.choice(names))
+        elif kind < 4:
             parts.append(rng.choice(BITS))
         elif kind == 4:
             parts.append("".join(chr(rng.randrange(32, 127)) for _ in range(rng.randrange(1, 9))))
@@ -49,20 +63,26 @@ def random_text(rng):
     return "".join(parts)
 
 
-def ours(model, texts):
+def ours(model, texts, special):
     data = b"".join(b"%d\n%s" % (len(t), t) for t in (x.encode() for x in texts))
-    done = subprocess.run([TOOL, model], input=data, stdout=subprocess.PIPE, check=True)
+    done = subprocess.run([TOOL, *(["--special"] if special else []), model], input=data, stdout=subprocess.PIPE, check=True)
     return [[int(i) for i in line.split()] for line in done.stdout.decode().split("\n")[:-1]]
 
 
-def reference(model):
+@functools.lru_cache(maxsize=1)
+def fields_of(model):
     from gguf import GGUFReader
+    names = ("tokens", "merges", "token_type", "model", "add_bos_token", "add_eos_token", "bos_token_id", "eos_token_id")
+    fields = GGUFReader(model).fields
+    return {n: fields[f"tokenizer.ggml.{n}"].contents() for n in names if f"tokenizer.ggml.{n}" in fields}
+
+
+@functools.lru_cache(maxsize=1)
+def reference(model):
     from tokenizers import Regex, Tokenizer, pre_tokenizers
     from tokenizers.models import BPE
-    fields = GGUFReader(model).fields
-    tokens = fields["tokenizer.ggml.tokens"].contents()
-    merges = [(m[:m.index(" ", 1)], m[m.index(" ", 1) + 1:])
-              for m in fields["tokenizer.ggml.merges"].contents()]
+    tokens = fields_of(model)["tokens"]
+    merges = [(m[:m.index(" ", 1)], m[m.index(" ", 1) + 1:]) for m in fields_of(model)["merges"]]
     lines = subprocess.run([TOOL, "--stages", model], stdout=subprocess.PIPE, check=True)
     *stages, flags = lines.stdout.decode().split("\n")[:-1]
     vocab = {t: i for i, t in enumerate(tokens)}
@@ -73,18 +93,31 @@ def reference(model):
     return tokenizer
 
 
-def by_tokenizers(model, texts):
-    encoded = reference(model).encode_batch(texts, add_special_tokens=False)
-    return [e.ids for e in encoded]
+def by_tokenizers(model, texts, special):
+    from tokenizers import AddedToken
+    tokenizer = reference(model)
+    names, bos, eos = special_tokens(model) if special else ([], [], [])
+    tokenizer.add_special_tokens([AddedToken(n, normalized=False, special=True) for n in names])
+    encoded = tokenizer.encode_batch(texts, add_special_tokens=False)
+    return [bos + e.ids + eos for e in encoded]
 
 
-def by_llama_cpp(model, texts):
+def by_llama_cpp(model, texts, special):
     from llama_cpp import Llama
-    llama = Llama(str(model), vocab_only=True, verbose=False)
-    return [llama.tokenize(t.encode(), add_bos=False, special=False) if t else [] for t in texts]
+    bos = special_tokens(model)[1] if special else []
+    sys.stderr.flush()
+    kept, null = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, 2)  # it says for every text that starts with a BOS that it does
+    try:
+        llama = Llama(str(model), vocab_only=True, verbose=False)
+        return [llama.tokenize(t.encode(), add_bos=special, special=special) if t else bos for t in texts]
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(null)
 
 
-def check_model(t, name, path, other):
+def check_model(t, name, path, other, special=False):
     if not TOOL.exists():
         t.skip(name, f"{TOOL.relative_to(ROOT)} is not built")
         return
@@ -92,13 +125,14 @@ def check_model(t, name, path, other):
         t.skip(name, f"{path.name} is not there")
         return
     rng = random.Random(name)
-    texts = [random_text(rng) for _ in range(N_TEXTS)]
     try:
-        want = other(path, texts)
+        names = special_tokens(path)[0] if special else []
+        texts = [random_text(rng, names) for _ in range(N_TEXTS)]
+        want = other(path, texts, special)
     except ImportError as missing:
         t.skip(name, str(missing))
         return
-    got = ours(path, texts)
+    got = ours(path, texts, special)
     wrong = [i for i in range(N_TEXTS) if got[i] != want[i]]
     note = ""
     if wrong:
@@ -111,7 +145,10 @@ def main():
     t = tap.Tap()
     for name, path in MODELS.items():
         check_model(t, name, path, by_tokenizers)
-    check_model(t, "llama-spm", SPM, by_llama_cpp)
+        check_model(t, name + ", special tokens", path, by_tokenizers, True)
+    for name, path in [("llama-spm", SPM), *(MODELS.items() if ALL else [])]:
+        check_model(t, name + ", llama.cpp", path, by_llama_cpp)
+        check_model(t, name + ", llama.cpp, special tokens", path, by_llama_cpp, True)
     return t.done()
 
 

@@ -1,7 +1,8 @@
 /* tok_ids.c -- encodes texts with the tokenizer of a model file, for test_tok_ids.py; and cuts texts
  * with a pre-tokenizer, for test_split_words.py.
  * tok_ids MODEL reads from stdin, again and again, a length in decimal, a newline and that many
- * bytes; for each it prints the ids on one line. tok_ids --stages MODEL prints the expressions of
+ * bytes; for each it prints the ids on one line. With --special before MODEL, special tokens are
+ * looked for and BOS and EOS added as the file says. tok_ids --stages MODEL prints the expressions of
  * the pre-tokenizer, and flags=WHOLE if words that are tokens are taken whole. tok_ids --split ID
  * reads texts in the same way and prints the lengths of the words in characters; tok_ids --splits
  * prints ids, each with its expressions on lines of their own behind a tab. */
@@ -23,13 +24,14 @@ static int print_stages(const lg_tok *t) {
     return 0;
 }
 
-static int print_ids(const rt_tokenizer *t, rt_token_scratch *scratch, lb_err *err) {
+static int print_ids(const rt_tokenizer *t, rt_token_scratch *scratch, bool special, lb_err *err) {
     static char text[TEXT_MAX];
     static uint32_t ids[TEXT_MAX];
     size_t n_bytes, n;
     while (scanf("%zu", &n_bytes) == 1 && getchar() == '\n' && n_bytes <= TEXT_MAX &&
            fread(text, 1, n_bytes, stdin) == n_bytes) {
-        rt_token_input in = {.text = text, .n_bytes = n_bytes};
+        rt_token_input in = {.text = text, .n_bytes = n_bytes, .parse_special = special,
+                             .add_special = special};
         if (!rt_token_encode(t, &in, scratch, ids, TEXT_MAX, &n, err)) {
             return 1;
         }
@@ -92,10 +94,10 @@ int main(int argc, char **argv) {
     int status = 1;
     if (done && argc == 3 && strcmp(argv[1], "--stages") == 0) {
         status = print_stages(t);
-    } else if (done && argc == 2) {
+    } else if (done && (argc == 2 || strcmp(argv[1], "--special") == 0)) {
         rt_tokenizer rt = tok_bridge(t);
         done = rt_token_scratch_new(&rt, TEXT_MAX, &arena, &scratch, &err);
-        status = done ? print_ids(&rt, scratch, &err) : 1;
+        status = done ? print_ids(&rt, scratch, argc == 3, &err) : 1;
     }
     if (status != 0) {
         fprintf(stderr, "tok_ids: %s\n", err.text);
