@@ -124,13 +124,19 @@ static void read_script(const uint32_t *h, uint32_t n, script *s) {
     free(text);
 }
 
-/* Tokens behind the last <bot>. */
+/* Tokens behind the last <bot>, and behind the mark that the template puts there where thinking is
+ * off (byte by byte, as the tokenizer reads it). */
 static uint32_t n_answered(const uint32_t *h, uint32_t n) {
+    static const char closed[] = "</think>";
     uint32_t k = 0;
+    uint32_t same = 0;
     while (k < n && h[n - 1 - k] != STUB_BOT) {
         k++;
     }
-    return k;
+    while (same < k && same < sizeof closed - 1 && h[n - k + same] == (uint8_t)closed[same]) {
+        same++;
+    }
+    return same == sizeof closed - 1 ? k - same : k;
 }
 
 static uint32_t piece_at(const char *s, size_t n, size_t *len) {
