@@ -135,6 +135,35 @@ static const lg_value *launches(maker *m) {
     return list;
 }
 
+/* Where each layer leaves the hidden states that the next one begins with: the last floats of the
+ * model's width that one of its launches writes. */
+static const lg_value *hidden(maker *m) {
+    const lg_plan *p = m->plan;
+    lg_value *list = lg_build_array(&m->b);
+    uint64_t found = 0;
+    for (uint64_t layer = 0; layer < p->graph->n_layers; layer++) {
+        uint64_t before = found;
+        for (uint32_t i = p->n_launches; i > 0 && found == before; i--) {
+            const lg_launch *l = &p->launches[i - 1];
+            const lg_goperand *y = lg_node_operand(&p->graph->nodes[l->node], "y");
+            if (l->layer != (int64_t)layer || y == NULL) {
+                continue;
+            }
+            const lg_gvalue *v = &p->graph->values[y->id];
+            if (v->rows == LG_ROWS_T && v->elem == LG_ELEM_F32 && v->width == p->graph->n_embd) {
+                lg_build_push(&m->b, list, lg_build_uint(&m->b, p->places[y->id].offset));
+                found++;
+            }
+        }
+    }
+    if (found != p->graph->n_layers) {
+        lb_err why = {0};
+        lb_err_set(&why, LB_UNSUPPORTED, "a layer writes no rows of the model's width");
+        lg_build_fail(&m->b, &why);
+    }
+    return list;
+}
+
 /* ---- weights */
 
 static const lg_value *layouts(maker *m) {
@@ -331,6 +360,7 @@ bool lg_emit_params(const lg_plan *plan, const lg_emit_options *o, const char *i
     lg_build_set(&m.b, root, "sampling", sampling(&m));
     lg_build_set(&m.b, root, "kernels", kernels(&m));
     lg_build_set(&m.b, root, "launches", launches(&m));
+    lg_build_set(&m.b, root, "hidden", hidden(&m));
     lg_build_set(&m.b, root, "layouts", layouts(&m));
     lg_build_set(&m.b, root, "weights", weights(&m));
     lg_build_set(&m.b, root, "files", files(&m));

@@ -46,8 +46,16 @@ typedef enum rt_arena_kind {
     RT_N_ARENAS,
     RT_DEVICE =
         RT_N_ARENAS, /* no arena: the state of a GPU program's device; NULL in a CPU program */
+    RT_TRACE,        /* no arena: an rt_trace, or NULL */
     RT_N_PLACES
 } rt_arena_kind;
+
+/* Told of every layer that a step is done with, in order, while nothing else runs: its hidden
+ * states f32[n_rows][n_embd] lie at `offset_bytes` of RT_ARENA_SCRATCH. */
+typedef struct rt_trace {
+    void (*visit)(void *arg, uint32_t layer, uint64_t offset_bytes);
+    void *arg;
+} rt_trace;
 
 /* Where one weight comes from and where it goes. With `--weights pack` the image file holds the
  * arena byte for byte and sources are informative; with `--weights link` the loader reads the rows

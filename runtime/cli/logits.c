@@ -17,7 +17,7 @@ enum { TOP_DEFAULT = 10 };
 typedef struct options {
     rt_cli_team team;
     rt_cli_text text;
-    const char *ids, *raw;
+    const char *ids, *raw, *trace;
     bool special, no_bos, all;
     uint64_t top;
 } options;
@@ -36,6 +36,9 @@ static bool parse(rt_cli *c, int argc, char **argv, options *o, bool *go, lb_err
         RT_CLI_NAME("--raw", NULL, &o->raw, "FILE",
                     "write all logits there instead of tables: f32,\nlittle-endian, "
                     "[positions][vocabulary]"),
+        RT_CLI_NAME("--trace", NULL, &o->trace, "FILE",
+                    "write what every layer leaves there: f32, little-endian,\n"
+                    "[layers][positions][width]"),
         RT_CLI_TEAM_ROWS(c, o->team),
     };
     const rt_cli_line line = {
@@ -169,6 +172,65 @@ static bool to_file(rt_cli *c, const options *o, const uint32_t *ids, uint32_t n
     return ok;
 }
 
+static bool feed_all(rt_cli *c, const options *o, const uint32_t *ids, uint32_t n, sink *s,
+                     lb_err *err) {
+    return feed(c, o, ids, n, s, NULL, err);
+}
+
+/* The hidden states of all layers and positions, kept until the last step is done. */
+typedef struct layers {
+    rt_cli *cli;
+    float *rows; /* [n_layers][n_positions][n_embd] */
+    uint32_t n_positions;
+    bool failed; /* then err says why */
+    lb_err err;
+} layers;
+
+/* Rows of the running step: those that the sequence stores and does not hold yet. */
+static void keep_layer(void *arg, uint32_t layer, uint64_t offset) {
+    layers *l = arg;
+    const rt_model *m = l->cli->model;
+    const rt_seq *q = &l->cli->engine->seqs[0];
+    const rt_memory *mem = &l->cli->engine->memory;
+    size_t n_bytes = (size_t)(q->n_stored - q->n_tokens) * m->n_embd * sizeof(float);
+    float *to = l->rows + ((size_t)layer * l->n_positions + q->n_tokens) * m->n_embd;
+    if (m->device == NULL) {
+        memcpy(to, mem->arenas[RT_ARENA_SCRATCH] + offset, n_bytes);
+    } else if (!l->failed) {
+        l->failed = !m->device->get(mem, RT_ARENA_SCRATCH, offset, to, n_bytes, &l->err);
+    }
+}
+
+typedef bool (*feed_fn)(rt_cli *c, const options *o, const uint32_t *ids, uint32_t n, sink *s,
+                        lb_err *err);
+
+/* `how`, with every step traced and the trace written where one is asked for. */
+static bool traced(rt_cli *c, const options *o, const uint32_t *ids, uint32_t n, sink *s,
+                   feed_fn how, lb_err *err) {
+    layers l = {.cli = c, .n_positions = n};
+    const rt_trace trace = {keep_layer, &l};
+    uint64_t n_floats = (uint64_t)c->model->n_layers * n * c->model->n_embd;
+    lb_out file = {.fd = -1};
+    if (o->trace == NULL) {
+        return how(c, o, ids, n, s, err);
+    }
+    l.rows = lb_alloc_n(&c->arena, n_floats, sizeof *l.rows, err);
+    if (l.rows == NULL) {
+        return false;
+    }
+    c->engine->memory.arenas[RT_TRACE] = (uint8_t *)(uintptr_t)&trace;
+    bool ok = how(c, o, ids, n, s, err);
+    c->engine->memory.arenas[RT_TRACE] = NULL;
+    if (ok && l.failed && err != NULL) {
+        *err = l.err;
+    }
+    ok = ok && !l.failed && lb_out_open(o->trace, &c->arena, &file, err);
+    ok = ok && lb_out_write(&file, l.rows, n_floats * sizeof *l.rows, err) &&
+         lb_out_finish(&file, err);
+    lb_out_abort(&file); /* does nothing after a finished file */
+    return ok;
+}
+
 static bool run_engine(rt_cli *c, const options *o, const uint32_t *ids, uint32_t n, lb_err *err) {
     sink s = {.cli = c, .raw = o->raw, .n_top = (uint32_t)o->top};
     struct stat st;
@@ -179,10 +241,10 @@ static bool run_engine(rt_cli *c, const options *o, const uint32_t *ids, uint32_
         return false;
     }
     if (o->raw == NULL) {
-        return feed(c, o, ids, n, &s, NULL, err);
+        return traced(c, o, ids, n, &s, feed_all, err);
     }
     bool regular = stat(o->raw, &st) != 0 || S_ISREG(st.st_mode);
-    return (regular ? to_file : to_stream)(c, o, ids, n, &s, err);
+    return traced(c, o, ids, n, &s, regular ? to_file : to_stream, err);
 }
 
 static bool run(rt_cli *c, int argc, char **argv, lb_err *err) {

@@ -37,6 +37,7 @@ struct rt_cuda {
     rt_cu_graph_exec graphs[RT_CUDA_GRAPHS]; /* of decode with i + 1 rows, or NULL */
     uint64_t free_before,
         free_after; /* bytes free on the device before the arenas, and when ready */
+    const rt_trace *trace; /* of the running step, or NULL */
     bool lost;
 };
 

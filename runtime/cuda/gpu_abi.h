@@ -60,6 +60,9 @@ typedef struct rt_gpu_launch {
 bool rt_cuda_launch(rt_cuda *c, const rt_gpu_launch *l, const void *params, const rt_step *step,
                     lb_err *err);
 
+/* Between layers: waits and shows layer `layer`'s hidden states to whoever traces the step. */
+bool rt_cuda_show(rt_cuda *c, uint32_t layer, uint64_t offset, lb_err *err);
+
 /* One whole step: uploads the step's block, makes the launches (or replays a graph of them), brings
  * the logits back into RT_ARENA_IO. `arenas` as in rt_model.step. T = 0 runs nothing. */
 bool rt_cuda_step(uint8_t *const *arenas, const rt_step *step, lb_err *err);

@@ -39,6 +39,17 @@ uint64_t rt_cuda_pack_step(const rt_step *s, rt_cu_ptr base, uint8_t *to) {
     return at;
 }
 
+bool rt_cuda_show(rt_cuda *c, uint32_t layer, uint64_t offset, lb_err *err) {
+    if (c->trace == NULL) {
+        return true;
+    }
+    if (!RT_CU_CALL(&c->d, err, cuStreamSynchronize, c->stream)) {
+        return lb_err_prefix(err, "layer %u", layer);
+    }
+    c->trace->visit(c->trace->arg, layer, offset);
+    return true;
+}
+
 bool rt_cuda_launch(rt_cuda *c, const rt_gpu_launch *l, const void *params, const rt_step *step,
                     lb_err *err) {
     const rt_gpu_kernel *k = &c->model->gpu->kernels[l->kernel];
@@ -102,7 +113,7 @@ static bool run(rt_cuda *c, const rt_step *s, uint64_t block_bytes, lb_err *err)
 /* The graph for this step, or NULL: decode takes one row of each of n sequences and all their
  * logits. */
 static rt_cu_graph_exec *graph_of(rt_cuda *c, const rt_step *s) {
-    bool decode = s->n_rows == s->n_seqs && s->n_rows == s->n_logits && s->n_rows <= RT_CUDA_GRAPHS;
+    bool decode = c->trace == NULL && s->n_rows == s->n_seqs && s->n_rows == s->n_logits && s->n_rows <= RT_CUDA_GRAPHS;
     return decode && c->graphs[s->n_rows - 1] != NULL ? &c->graphs[s->n_rows - 1] : NULL;
 }
 
@@ -131,6 +142,7 @@ bool rt_cuda_step(uint8_t *const *arenas, const rt_step *s, lb_err *err) {
                           c->board.index, c->board.name);
     }
     uint64_t at = c->model->gpu->step_offset_bytes;
+    c->trace = (const rt_trace *)(const void *)arenas[RT_TRACE];
     bool ok = RT_CU_CALL(&c->d, &own, cuCtxSetCurrent, c->context);
     if (ok) {
         uint64_t n = rt_cuda_pack_step(s, c->arenas[RT_ARENA_IO] + at, c->io + at);

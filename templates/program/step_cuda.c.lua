@@ -181,6 +181,7 @@ bool lagen_launches(rt_cuda *c, const rt_step *step, lb_err *err) {
     return before_layers(&w)
 % for i, layer in ipairs(g.layers) do
         && layer_${layer.class.letter}(&w, ${i - 1}${layer_places(layer, i)})
+        && rt_cuda_show(c, ${i - 1}, ${hidden[i]}, err)
 % end
         && (step->n_logits == 0 || after_layers(&w));
 }

@@ -25,11 +25,16 @@ def kernels_of(folder):
 
 
 def logits(cli, env, *options):
-    """All logits of the prompt, as bytes."""
-    raw = WORK / "logits.raw"
-    raw.unlink(missing_ok=True)
-    run([cli, "logits", "--all", "--ids", ",".join(map(str, IDS)), "--raw", raw, *options], env=env)
-    return raw.read_bytes()
+    """All logits of the prompt and what every layer leaves, as bytes."""
+    files = WORK / "logits.raw", WORK / "layers.raw"
+    for file in files:
+        file.unlink(missing_ok=True)
+    command = [cli, "logits", "--all", "--ids", ",".join(map(str, IDS)), *options]
+    run([*command, "--raw", files[0], "--trace", files[1]], env=env)
+    traced = files[0].read_bytes()
+    run([*command, "--raw", files[0]], env=env)
+    assert files[0].read_bytes() == traced, "a trace changes the logits"
+    return traced + files[1].read_bytes()
 
 
 def every_launch_is_taken():

@@ -126,6 +126,7 @@ def test_refusals():
     refused(1, ["257 tokens", "256"], "logits", "-p", "x" * 257)
     refused(1, ["200 tokens at depth 57", "256"], "bench", "-p", "200", "-n", "0", "-d", "57")
     refused(1, "/no/such/folder", "logits", "-p", "x", "--raw", "/no/such/folder/file")
+    refused(1, "/no/such/folder", "logits", "-p", "x", "--trace", "/no/such/folder/file")
     refused(1, "no tokenizer", "tokenize", "-p", "x", variant="--bare")
     refused(1, "no tokenizer", "run", "-p", "x", variant="--bare")
     refused(1, "no tokenizer", "chat", variant="--bare")

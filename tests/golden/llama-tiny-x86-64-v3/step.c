@@ -13,6 +13,7 @@
 typedef struct worker {
     uint8_t *weights, *kv, *scratch, *io;
     const rt_step *step;
+    const rt_trace *trace;
     rt_pool *pool;
     uint32_t index, n;
 } worker;
@@ -256,6 +257,19 @@ static void layer_a(const worker *w) {
 }
 
 
+/* Where somebody wants to see what layers leave: one cta of its own. */
+static void show(const worker *w, uint32_t layer, uint64_t offset) {
+    uint32_t begin = 0;
+    uint32_t end = 0;
+    if (w->trace == NULL) {
+        return;
+    }
+    while (rt_pool_take(w->pool, w->index, 1, 1, &begin, &end)) {
+        w->trace->visit(w->trace->arg, layer, offset);
+    }
+    rt_pool_close(w->pool, w->index, 1);
+}
+
 static void before_layers(const worker *w) {
     /* embed (token_embd.weight) */
     run_k_embed_q8_0_f32__320x64(w, (k_embed_q8_0_f32__320x64_params){
@@ -296,9 +310,11 @@ typedef struct run {
 static void step_on_worker(void *arg, rt_pool *pool, uint32_t index, uint32_t n) {
     const run *r = arg;
     const worker w = {r->arenas[RT_ARENA_WEIGHTS], r->arenas[RT_ARENA_KV],
-                      r->arenas[RT_ARENA_SCRATCH], r->arenas[RT_ARENA_IO], r->step, pool, index, n};
+                      r->arenas[RT_ARENA_SCRATCH], r->arenas[RT_ARENA_IO], r->step,
+                      (const rt_trace *)(const void *)r->arenas[RT_TRACE], pool, index, n};
     before_layers(&w);
     layer_a(&w);
+    show(&w, 0, 20480);
     if (r->step->n_logits > 0) {
         after_layers(&w);
     }
