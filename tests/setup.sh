@@ -69,7 +69,7 @@ test)
         dpkg --print-foreign-architectures | grep -qx arm64 || as_root dpkg --add-architecture arm64
         apt_missing "${arm_packages[@]}"
     fi
-    pip_missing numpy gguf jinja2 tokenizers
+    pip_missing numpy gguf jinja2 tokenizers openai anthropic
     model
     ;;
 *) echo "setup.sh: '$what' is none of build, demo, test" >&2; exit 2 ;;

@@ -164,6 +164,7 @@ static bool admit(rt_sched *s) {
     pthread_mutex_lock(&s->lock);
     s->n_in_slots = s->n_running;
     while (!s->stop && s->n_running == 0 && s->first == NULL) {
+        atomic_store(&s->metrics->running, 0);
         pthread_cond_wait(&s->wake, &s->lock);
     }
     rt_job *gone = take_cancelled(s);
