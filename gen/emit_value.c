@@ -183,7 +183,7 @@ static const lg_value *layouts(maker *m) {
             lg_build_set_uint(&m->b, plane, "src_offset", l->planes[p].src_offset);
             lg_build_set_uint(&m->b, plane, "n_bytes", l->planes[p].n_bytes);
             lg_build_set_uint(&m->b, plane, "word_bytes", l->planes[p].word_bytes);
-            lg_build_set_uint(&m->b, plane, "half_scale", l->planes[p].half_scale);
+            lg_build_set_uint(&m->b, plane, "check", l->planes[p].check);
             lg_build_push(&m->b, planes, plane);
         }
         lg_build_set_string(&m->b, v, "type", l->type);

@@ -36,7 +36,7 @@ static bool append(uint64_t *arena_bytes, uint64_t n, uint64_t *offset, lb_err *
 
 static bool read_plane(const lg_at *at, lb_plane *plane, lb_err *err) {
     uint32_t v[4] = {0};
-    static const char *const keys[] = {"src_offset", "n_bytes", "word_bytes", "half_scale"};
+    static const char *const keys[] = {"src_offset", "n_bytes", "word_bytes", "check"};
     for (size_t i = 0; i < 4; i++) {
         if (!lg_at_u32(at, keys[i], &v[i], err)) {
             return false;
@@ -44,6 +44,11 @@ static bool read_plane(const lg_at *at, lb_plane *plane, lb_err *err) {
         if (v[i] > UINT16_MAX) {
             return lg_at_fail(at, keys[i], err, LB_LIMIT, "is above 65535");
         }
+    }
+    if (v[3] >= LB_N_CHECKS || v[2] == 0 || v[1] % v[2] != 0) {
+        return lg_at_fail(at, NULL, err, LB_BAD_VALUE,
+                          "%" PRIu32 " bytes in words of %" PRIu32 ", check %" PRIu32, v[1], v[2],
+                          v[3]);
     }
     *plane = (lb_plane){(uint16_t)v[0], (uint16_t)v[1], (uint16_t)v[2], (uint16_t)v[3]};
     return true;

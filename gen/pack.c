@@ -108,9 +108,11 @@ static bool pack_tensor(image *im, const lg_gtensor *t, const lg_weight *w) {
     uint64_t matrix = t->file->n_bytes / t->n_mats;
     for (uint64_t m = 0; m < t->n_mats; m++) {
         if (!pack_matrix(im, t, w->layout, t->file->data + m * matrix, strip)) {
-            return im->err->code == LB_CANCELLED || im->err->code == LB_IO
-                       ? false
-                       : lb_err_prefix(im->err, "tensor '%s'", t->name);
+            if (im->err->code == LB_CANCELLED || im->err->code == LB_IO) {
+                return false;
+            }
+            return t->n_mats == 1 ? lb_err_prefix(im->err, "tensor '%s'", t->name)
+                                  : lb_err_prefix(im->err, "tensor '%s', expert %" PRIu64, t->name, m);
         }
     }
     return true;

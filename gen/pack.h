@@ -18,8 +18,8 @@ typedef struct lg_pack_options {
 } lg_pack_options;
 
 /* Writes the weights arena of `plan` to a file, weight after weight, strip after strip, and returns
- * the digest of runtime/base/digest.h. Checks every half-precision scale; LB_BAD_VALUE names
- * tensor, row and column of one that is infinite or NaN. On failure nothing is left behind. */
+ * the digest of runtime/base/digest.h. Checks every scale; LB_BAD_VALUE names tensor,
+ * expert, row and column of one that is infinite or NaN. On failure nothing is left behind. */
 bool lg_pack(const lg_plan *plan, const lg_pack_options *o, uint8_t digest[LB_DIGEST_BYTES],
              lb_err *err);
 

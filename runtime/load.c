@@ -344,7 +344,8 @@ static bool link_item(linked *l, uint32_t i, uint32_t worker, uint64_t *n_bytes,
     *n_bytes = (row_end - row) * c->row_bytes;
     if (!lb_image_pack(w->layout, src + (mat * w->n_rows + row) * c->row_bytes, w->n_rows,
                        w->n_cols, begin, end, room_for(&l->s, worker, to), err)) {
-        return lb_err_prefix(err, "weight '%s'", w->name);
+        return w->n_mats == 1 ? lb_err_prefix(err, "weight '%s'", w->name)
+                              : lb_err_prefix(err, "weight '%s', expert %" PRIu64, w->name, mat);
     }
     return settle(&l->s, worker, to, (end - begin) * c->strip_bytes, err);
 }

@@ -59,16 +59,43 @@ static void scatter_words(const lb_layout *l, const lb_plane *p, const uint8_t *
     }
 }
 
-/* True if every half of this row's plane is finite; else *bad_qblock is the first that is not. */
-static bool halves_finite(const lb_layout *l, const lb_plane *p, const uint8_t *src,
-                          uint64_t n_qblocks, uint64_t *bad_qblock) {
-    for (uint64_t q = 0; q < n_qblocks; q++) {
-        const uint8_t *from = src + q * l->qblock_bytes + p->src_offset;
+/* Whether the half with this high byte is infinite or NaN: its exponent is all ones. */
+static bool not_finite(uint32_t high_byte) {
+    return (high_byte & 0x7c) == 0x7c;
+}
+
+/* True if all scales in one qblock's share of a plane are finite. */
+static bool scales_finite(const lb_plane *p, const uint8_t *from) {
+    bool bad = false;
+    switch ((lb_check)p->check) {
+    case LB_CHECK_HALVES:
         for (size_t i = 0; i + 1 < p->n_bytes; i += 2) {
-            if ((from[i + 1] & 0x7c) == 0x7c) { /* exponent all ones: little-endian high byte */
-                *bad_qblock = q;
-                return false;
-            }
+            bad = bad || not_finite(from[i + 1]);
+        }
+        break;
+    case LB_CHECK_E8M0:
+        for (size_t i = 0; i < p->n_bytes; i++) {
+            bad = bad || from[i] == 255;
+        }
+        break;
+    case LB_CHECK_NIBBLES:
+        for (size_t i = 0; i + 7 < p->n_bytes; i += 8) {
+            bad = bad || not_finite((from[i + 7] & 0xf0U) | from[i + 5] >> 4);
+        }
+        break;
+    case LB_CHECK_NONE:
+    case LB_N_CHECKS: break;
+    }
+    return !bad;
+}
+
+/* True if every scale of this row's plane is finite; else *bad_qblock is the first that is not. */
+static bool plane_finite(const lb_layout *l, const lb_plane *p, const uint8_t *src,
+                         uint64_t n_qblocks, uint64_t *bad_qblock) {
+    for (uint64_t q = 0; q < n_qblocks; q++) {
+        if (!scales_finite(p, src + q * l->qblock_bytes + p->src_offset)) {
+            *bad_qblock = q;
+            return false;
         }
     }
     return true;
@@ -80,7 +107,7 @@ static bool pack_row(const lb_layout *l, const uint8_t *src, uint64_t n_qblocks,
                      uint8_t *atom, uint64_t *bad_qblock) {
     for (uint32_t i = 0; i < l->n_planes; i++) {
         const lb_plane *p = &l->planes[i];
-        if (p->half_scale && !halves_finite(l, p, src, n_qblocks, bad_qblock)) {
+        if (p->check != LB_CHECK_NONE && !plane_finite(l, p, src, n_qblocks, bad_qblock)) {
             return false;
         }
         scatter_words(l, p, src, n_qblocks, atom + (size_t)r * p->word_bytes);

@@ -13,11 +13,20 @@
 
 enum { LB_STRIP_ROWS = 16, LB_ATOM_COLS = 256, LB_MAX_PLANES = 8 };
 
+/* Which scales a plane holds. */
+typedef enum lb_check {
+    LB_CHECK_NONE,
+    LB_CHECK_HALVES,  /* IEEE halves, one after the other */
+    LB_CHECK_E8M0,    /* bytes that are exponents; 255 stands for NaN */
+    LB_CHECK_NIBBLES, /* one half in the high nibbles of four 16-bit words, lowest first */
+    LB_N_CHECKS
+} lb_check;
+
 typedef struct lb_plane {
     uint16_t src_offset; /* first byte in the qblock */
     uint16_t n_bytes;    /* bytes taken from each qblock */
     uint16_t word_bytes; /* divides n_bytes */
-    uint16_t half_scale; /* 1 if the words are IEEE halves that must be finite (checked by pack) */
+    uint16_t check;      /* an lb_check: what must be finite, checked while packing */
 } lb_plane;
 
 typedef struct lb_layout {
@@ -35,7 +44,7 @@ bool lb_image_bytes(const lb_layout *l, uint64_t n_rows, uint64_t n_cols, uint64
 /* Packs strips [strip_begin, strip_end) of a matrix: `src` is the first byte of row
  * 16 * strip_begin as it stands in the model file (rows contiguous), `n_rows` the rows of the whole
  * matrix, `dst` the image's first byte of strip_begin. Fails with LB_BAD_VALUE naming row and column
- * where a half scale is infinite or NaN. */
+ * where a scale is infinite or NaN. */
 bool lb_image_pack(const lb_layout *l, const uint8_t *src, uint64_t n_rows, uint64_t n_cols,
                    uint64_t strip_begin, uint64_t strip_end, uint8_t *dst, lb_err *err);
 

@@ -1,5 +1,5 @@
 local function plane(p)
-  return "{" .. p.src_offset .. ", " .. p.n_bytes .. ", " .. p.word_bytes .. ", " .. p.half_scale .. "}"
+  return "{" .. p.src_offset .. ", " .. p.n_bytes .. ", " .. p.word_bytes .. ", " .. p.check .. "}"
 end
 
 local function planes(list)

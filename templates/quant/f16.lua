@@ -4,7 +4,7 @@ module.qblock_elems = 1
 module.qblock_bytes = 2
 module.kind = "float"
 module.planes = {
-  { name = "w", src_offset = 0, n_bytes = 2, word_bytes = 2, half_scale = 0 },
+  { name = "w", src_offset = 0, n_bytes = 2, word_bytes = 2, check = 0 },
 }
 
 %%template c_functions()

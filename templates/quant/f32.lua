@@ -4,7 +4,7 @@ module.qblock_elems = 1
 module.qblock_bytes = 4
 module.kind = "float"
 module.planes = {
-  { name = "w", src_offset = 0, n_bytes = 4, word_bytes = 4, half_scale = 0 },
+  { name = "w", src_offset = 0, n_bytes = 4, word_bytes = 4, check = 0 },
 }
 
 %%template c_functions()

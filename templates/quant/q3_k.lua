@@ -11,10 +11,10 @@ module.needs_sums = false -- a GPU takes offset times sum of activations off
 module.halves = true -- each half of a group has its own sub-scale
 module.c_offsets = { "4", "4" } -- taken from the code, for each part of a group
 module.planes = {
-  { name = "d", src_offset = 108, n_bytes = 2, word_bytes = 2, half_scale = 1 },
-  { name = "s", src_offset = 96, n_bytes = 12, word_bytes = 1, half_scale = 0 },
-  { name = "hmask", src_offset = 0, n_bytes = 32, word_bytes = 4, half_scale = 0 },
-  { name = "qs", src_offset = 32, n_bytes = 64, word_bytes = 4, half_scale = 0 },
+  { name = "d", src_offset = 108, n_bytes = 2, word_bytes = 2, check = 1 },
+  { name = "s", src_offset = 96, n_bytes = 12, word_bytes = 1, check = 0 },
+  { name = "hmask", src_offset = 0, n_bytes = 32, word_bytes = 4, check = 0 },
+  { name = "qs", src_offset = 32, n_bytes = 64, word_bytes = 4, check = 0 },
 }
 
 local function at(name) return plane.at(module.planes, name) end

@@ -11,9 +11,9 @@ module.needs_sums = false -- a GPU takes offset times sum of activations off
 module.halves = false
 module.c_offsets = {} -- taken from the code, for each part of a group
 module.planes = {
-  { name = "d", src_offset = 0, n_bytes = 2, word_bytes = 2, half_scale = 1 },
-  { name = "m", src_offset = 2, n_bytes = 2, word_bytes = 2, half_scale = 1 },
-  { name = "qs", src_offset = 4, n_bytes = 16, word_bytes = 4, half_scale = 0 },
+  { name = "d", src_offset = 0, n_bytes = 2, word_bytes = 2, check = 1 },
+  { name = "m", src_offset = 2, n_bytes = 2, word_bytes = 2, check = 1 },
+  { name = "qs", src_offset = 4, n_bytes = 16, word_bytes = 4, check = 0 },
 }
 
 local function at(name) return plane.at(module.planes, name) end

@@ -11,10 +11,10 @@ module.needs_sums = true -- a GPU takes offset times sum of activations off
 module.halves = true -- each half of a group has its own sub-scale
 module.c_offsets = { "32", "32" } -- taken from the code, for each part of a group
 module.planes = {
-  { name = "sc", src_offset = 192, n_bytes = 16, word_bytes = 1, half_scale = 0 },
-  { name = "qh", src_offset = 128, n_bytes = 64, word_bytes = 4, half_scale = 0 },
-  { name = "ql", src_offset = 0, n_bytes = 128, word_bytes = 4, half_scale = 0 },
-  { name = "d", src_offset = 208, n_bytes = 2, word_bytes = 2, half_scale = 1 },
+  { name = "sc", src_offset = 192, n_bytes = 16, word_bytes = 1, check = 0 },
+  { name = "qh", src_offset = 128, n_bytes = 64, word_bytes = 4, check = 0 },
+  { name = "ql", src_offset = 0, n_bytes = 128, word_bytes = 4, check = 0 },
+  { name = "d", src_offset = 208, n_bytes = 2, word_bytes = 2, check = 1 },
 }
 
 local function at(name) return plane.at(module.planes, name) end

@@ -157,8 +157,42 @@ static void image_names_a_scale_that_is_not_finite(void **state) {
     free(image);
 }
 
+/* One qblock for each kind of scale; the first bytes are set, the others are all ones and no scale. */
+static void image_checks_every_kind_of_scale(void **state) {
+    (void)state;
+    static const struct {
+        lb_check check;
+        uint8_t bytes[8];
+        bool finite;
+    } cases[] = {
+        {LB_CHECK_HALVES, {0xff, 0x7b, 0xff, 0xfb, 0xff, 0xff, 0xff, 0xfb}, false},
+        {LB_CHECK_HALVES, {0xff, 0x7b, 0xff, 0xfb, 0, 0, 0x7c, 0x03}, true},
+        {LB_CHECK_HALVES, {0, 0, 0, 0, 0, 0, 0, 0x7c}, false},
+        {LB_CHECK_E8M0, {254, 0, 1, 2, 3, 4, 5, 6}, true},
+        {LB_CHECK_E8M0, {254, 0, 1, 2, 3, 4, 5, 255}, false},
+        {LB_CHECK_NIBBLES, {0xff, 0xff, 0xff, 0xff, 0xff, 0xbf, 0xff, 0x7f}, true},
+        {LB_CHECK_NIBBLES, {0, 0, 0, 0, 0, 0xc0, 0, 0x70}, false},
+        {LB_CHECK_NIBBLES, {0, 0, 0, 0x10, 0, 0xd0, 0, 0xf0}, false},
+        {LB_CHECK_NONE, {255, 255, 255, 255, 255, 255, 255, 255}, true},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const lb_layout l = {.type = "scaled", .qblock_elems = 32, .qblock_bytes = 10, .n_planes = 2,
+                             .planes = {{0, 8, 2, (uint16_t)cases[i].check}, {8, 2, 1, 0}}};
+        uint8_t src[20], image[320];
+        lb_err e = {0};
+        memset(src, 0, 10);
+        memset(src + 10, 255, 10);
+        memcpy(src + 10, cases[i].bytes, 8);
+        assert_int_equal(lb_image_pack(&l, src, 1, 64, 0, 1, image, &e), cases[i].finite);
+        if (!cases[i].finite) {
+            assert_string_equal(e.text, "row 0, column 32: a scaled scale is not finite");
+        }
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(image_checks_every_kind_of_scale),
         cmocka_unit_test(image_puts_each_byte_in_its_place),
         cmocka_unit_test(image_in_pieces_is_the_same),
         cmocka_unit_test(image_refuses_bad_shapes),

@@ -34,19 +34,28 @@ def random_rows(name, layout, n_rows, n_cols, rng):
         return np.ascontiguousarray(x.view(np.uint16)[:, 1::2]).view(np.uint8)
     n_qblocks = n_cols // layout["qblock_elems"]
     raw = rng.integers(0, 256, (n_rows * n_qblocks, layout["qblock_bytes"])).astype(np.uint8)
-    for plane in layout["planes"]:
-        if plane["half_scale"]:
-            scale = (0.05 * rng.standard_normal(len(raw))).astype(np.float16)
-            scale[::7] = [0.0, -6e-8, 3e-5][n_rows % 3]  # zero and subnormal halves
-            at = plane["src_offset"]
-            raw[:, at:at + 2] = scale.view(np.uint8).reshape(-1, 2)
+    set_scales(layout, raw, lambda n: 0.05 * rng.standard_normal(n), [0.0, -6e-8, 3e-5][n_rows % 3])
     raw[0, -16:] = 255
     raw[-1, -16:] = 128
-    for plane in layout["planes"]:  # the extremes above may have met a scale
-        if plane["half_scale"] and plane["src_offset"] + 16 > layout["qblock_bytes"]:
-            for row in (0, -1):
-                raw[row, plane["src_offset"]:plane["src_offset"] + 2] = [0, 0x3c]
+    for row in (0, -1):  # the extremes may have met a scale
+        set_scales(layout, raw[row:][:1], np.ones, 1.0)
     return raw.reshape(n_rows, -1)
+
+
+def set_scales(layout, raw, draw, small):
+    """Puts scales draw(n) into qblocks [n][bytes], and a zero or subnormal one into every seventh."""
+    for plane in layout["planes"]:
+        at, scale = plane["src_offset"], draw(len(raw))
+        halves = scale.astype(np.float16)
+        halves[::7] = small
+        halves = halves.view(np.uint16)
+        if plane["check"] == 1:
+            raw[:, at:at + 2] = halves.view(np.uint8).reshape(-1, 2)
+        if plane["check"] == 2:
+            raw[:, at] = np.clip(np.log2(np.abs(scale) + 1e-9) + 127, 0, 254).astype(np.uint8)
+            raw[::7, at] = 0 if small == 0.0 else 1
+        for i in range(4 if plane["check"] == 3 else 0):
+            raw[:, at + 2 * i + 1] = raw[:, at + 2 * i + 1] & 15 | (halves >> 4 * i & 15) << 4
 
 
 def decode(name, rows):

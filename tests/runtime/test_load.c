@@ -283,7 +283,7 @@ static void linked_file_is_packed_and_checked(void **state) {
     write_file("m.gguf", p, n);
     assert_false(load(&m, 2, NULL, &e));
     assert_int_equal(e.code, LB_BAD_VALUE);
-    assert_non_null(strstr(e.text, "weight 'matrix': row 20"));
+    assert_non_null(strstr(e.text, "weight 'matrix', expert 1: row 20"));
     write_file("m.gguf", p, n - 1);
     assert_false(load(&m, 2, NULL, &e));
     assert_int_equal(e.code, LB_DAMAGED);
