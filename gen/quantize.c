@@ -138,6 +138,7 @@ static const quantiser *find(lg_qtype t) {
         {LG_QTYPE_Q5_K, HALF_MAX, lg_qblock_q5_k},
         {LG_QTYPE_Q6_K, HALF_MAX, lg_qblock_q6_k},
         {LG_QTYPE_IQ4_NL, HALF_MAX, lg_qblock_iq4_nl},
+        {LG_QTYPE_IQ4_XS, HALF_MAX, lg_qblock_iq4_xs},
         {LG_QTYPE_MXFP4, HALF_MAX, lg_qblock_mxfp4},
         {LG_QTYPE_NVFP4, HALF_MAX, lg_qblock_nvfp4},
     };

@@ -1,6 +1,7 @@
-/* quantize_code.c -- types whose codes index a table of values: IQ4_NL, MXFP4, NVFP4; see
+/* quantize_code.c -- types whose codes index a table of values: IQ4_NL, IQ4_XS, MXFP4, NVFP4; see
  * quantize.h. */
 #include <math.h>
+#include <string.h>
 
 #include "half.h"
 #include "quantize_qblock.h"
@@ -43,14 +44,48 @@ static void put_codes(const int8_t *table, float unit, const float *x, uint32_t 
     }
 }
 
-void lg_qblock_iq4_nl(const float *x, uint8_t *out) {
+/* The scale that puts the largest magnitude of 32 elements, sign kept, on the lowest level. */
+static float nl_step(const float *x) {
     float far = 0.0F;
     for (uint32_t i = 0; i < 32; i++) {
         far = fabsf(x[i]) > fabsf(far) ? x[i] : far;
     }
-    uint16_t d = lg_half_bits(far / (float)nl[0]);
+    return far / (float)nl[0];
+}
+
+void lg_qblock_iq4_nl(const float *x, uint8_t *out) {
+    uint16_t d = lg_half_bits(nl_step(x));
     lg_put_u16(out, d);
     put_codes(nl, lg_half_float(d), x, 32, out + 2);
+}
+
+/* v rounded to nearest, within -32..31. */
+static int32_t sub_scale(float v) {
+    v = v < -32.0F ? -32.0F : v > 31.0F ? 31.0F : v;
+    return (int32_t)roundf(v);
+}
+
+/* One scale over eight groups of 32 with integer scales of their own: the widest group has -32. */
+void lg_qblock_iq4_xs(const float *x, uint8_t *out) {
+    float step[8];
+    float widest = 0.0F;
+    uint32_t high = 0;
+    for (uint32_t g = 0; g < 8; g++) {
+        step[g] = nl_step(x + 32 * g);
+        widest = fabsf(step[g]) > fabsf(widest) ? step[g] : widest;
+    }
+    uint16_t bits = lg_half_bits(widest / -32.0F);
+    float d = lg_half_float(bits);
+    memset(out, 0, 8);
+    for (uint32_t g = 0; g < 8; g++) {
+        int32_t scale = d != 0.0F ? sub_scale(step[g] / d) : 0;
+        uint32_t code = (uint32_t)(scale + 32);
+        out[4 + g / 2] |= (uint8_t)((code & 15U) << (g % 2 * 4));
+        high |= code >> 4 << (2 * g);
+        put_codes(nl, d * (float)scale, x + 32 * g, 32, out + 8 + 16 * g);
+    }
+    lg_put_u16(out, bits);
+    lg_put_u16(out + 2, (uint16_t)high);
 }
 
 /* floor(log2 v) for v > 0. */

@@ -33,6 +33,7 @@ void lg_qblock_q4_k(const float *x, uint8_t *out);
 void lg_qblock_q5_k(const float *x, uint8_t *out);
 void lg_qblock_q6_k(const float *x, uint8_t *out);
 void lg_qblock_iq4_nl(const float *x, uint8_t *out);
+void lg_qblock_iq4_xs(const float *x, uint8_t *out);
 void lg_qblock_mxfp4(const float *x, uint8_t *out);
 void lg_qblock_nvfp4(const float *x, uint8_t *out);
 

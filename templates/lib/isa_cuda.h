@@ -141,6 +141,13 @@ ISA_FN int32_t isa_dot4(uint32_t a, uint32_t b, int32_t c) {
     return __dp4a((int)a, (int)b, c);
 }
 
+/* Byte i is that of the eight bytes a (0..3), b (4..7) which nibble i of `at` names; nibbles 0..3 are below 8. */
+ISA_FN uint32_t isa_pick(uint32_t a, uint32_t b, uint32_t at) {
+    uint32_t r;
+    asm("prmt.b32 %0, %1, %2, %3;" : "=r"(r) : "r"(a), "r"(b), "r"(at));
+    return r;
+}
+
 /* ---- whole warps: all 32 lanes call together and all get the result */
 
 /* The sum by lane[l] += lane[l + s], s = 16, 8 .. 1. (Adding lane l ^ s gives every lane those bits.) */
@@ -245,6 +252,15 @@ ISA_FN isa_act isa_act_of(float d, int32_t both) {
     x.m_half[0] = (float)x.s[0] * d;
     x.m_half[1] = (float)x.s[1] * d;
     return x;
+}
+
+/* Of a table of 16 bytes, those that the low nibbles (lo) and the high ones (hi) of the bytes of x name. */
+ISA_FN void isa_lookup16(uint32_t t0, uint32_t t1, uint32_t t2, uint32_t t3, uint32_t x, uint32_t *lo, uint32_t *hi) {
+    const uint32_t at = x & 0x77777777u, upper = 0x32103210u | (x >> 1 & 0x44444444u);
+    const uint32_t a = isa_pick(isa_pick(t0, t1, at), isa_pick(t2, t3, at), upper);
+    const uint32_t b = isa_pick(isa_pick(t0, t1, at >> 16), isa_pick(t2, t3, at >> 16), upper >> 16);
+    *lo = isa_pick(a, b, 0x6420u);
+    *hi = isa_pick(a, b, 0x7531u);
 }
 
 /* Bits 4i..4i+3 of x become bit `to` of bytes 0..3. */

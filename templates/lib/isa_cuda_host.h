@@ -105,6 +105,15 @@ ISA_FN int32_t isa_dot4(uint32_t a, uint32_t b, int32_t c) {
     return c;
 }
 
+ISA_FN uint32_t isa_pick(uint32_t a, uint32_t b, uint32_t at) {
+    const uint64_t both = a | (uint64_t)b << 32;
+    uint32_t r = 0;
+    for (int i = 0; i < 4; i++) {
+        r |= (uint32_t)(both >> 8 * (at >> 4 * i & 7u) & 255u) << 8 * i;
+    }
+    return r;
+}
+
 /* ---- whole warps */
 
 static inline void isa_host_sum(const void *in, void *out) {

@@ -177,6 +177,10 @@ ISA_FN isa_i isa_ior(isa_i a, isa_i b) {
     return vorrq_u32(a, b);
 }
 
+ISA_FN isa_i isa_ixor(isa_i a, isa_i b) {
+    return veorq_u32(a, b);
+}
+
 ISA_FN isa_i isa_ishl(isa_i a, uint32_t n) {
     return vshlq_u32(a, vdupq_n_s32((int32_t)n));
 }
@@ -188,6 +192,14 @@ ISA_FN isa_i isa_ishr(isa_i a, uint32_t n) {
 ISA_FN isa_i isa_imax(isa_i a, isa_i b) {
     return vreinterpretq_u32_s32(
         vmaxq_s32(vreinterpretq_s32_u32(a), vreinterpretq_s32_u32(b)));
+}
+
+ISA_FN isa_i isa_table16(const void *p) {
+    return vreinterpretq_u32_u8(vld1q_u8(p));
+}
+
+ISA_FN isa_i isa_lookup16(isa_i table, isa_i at) {
+    return vreinterpretq_u32_u8(vqtbl1q_u8(vreinterpretq_u8_u32(table), vreinterpretq_u8_u32(at)));
 }
 
 ISA_FN isa_i isa_spread4(isa_i a, uint32_t i, uint32_t to) {
@@ -212,6 +224,7 @@ ISA_FN isa_i isa_dot_bytes(isa_i acc, const isa_i *w, const int8_t *q, int n) {
 #define isa_dot_u4 isa_dot_bytes
 #define isa_dot_u5 isa_dot_bytes
 #define isa_dot_u6 isa_dot_bytes
+#define isa_dot_u7 isa_dot_bytes
 #define isa_dot_s8 isa_dot_bytes
 
 ISA_FN isa_i isa_s8_prep(isa_i w) {

@@ -217,6 +217,11 @@ ISA_FN isa_i isa_ior(isa_i a, isa_i b) {
     return a;
 }
 
+ISA_FN isa_i isa_ixor(isa_i a, isa_i b) {
+    ISA_EACH a.lane[l] ^= b.lane[l];
+    return a;
+}
+
 ISA_FN isa_i isa_ishl(isa_i a, uint32_t n) {
     ISA_EACH a.lane[l] <<= n;
     return a;
@@ -232,6 +237,25 @@ ISA_FN isa_i isa_imax(isa_i a, isa_i b) { /* signed */
     return a;
 }
 
+/* A table of 16 bytes, and what it has for each byte of the lanes; those are below 16. */
+ISA_FN isa_i isa_table16(const void *p) {
+    isa_i r;
+    ISA_EACH memcpy(&r.lane[l], (const char *)p + 4 * (l % 4), 4);
+    return r;
+}
+
+ISA_FN isa_i isa_lookup16(isa_i table, isa_i at) {
+    ISA_EACH {
+        uint32_t r = 0;
+        for (int b = 0; b < 32; b += 8) {
+            uint32_t i = at.lane[l] >> b & 15u;
+            r |= (table.lane[i / 4] >> (i % 4 * 8) & 255u) << b;
+        }
+        at.lane[l] = r;
+    }
+    return at;
+}
+
 /* Bits 4i..4i+3 of each lane become bit `to` of its bytes 0..3. */
 ISA_FN isa_i isa_spread4(isa_i a, uint32_t i, uint32_t to) {
     ISA_EACH {
@@ -242,8 +266,8 @@ ISA_FN isa_i isa_spread4(isa_i a, uint32_t i, uint32_t to) {
 }
 
 /* Dot products of n words: acc + sum over i < n of the 4 code bytes of w[i] times the 4 activations
- * q[4i..4i+3]; exact. _u4, _u5, _u6: codes below 16, 32, 64; _s8: signed bytes as isa_s8_prep left
- * them. */
+ * q[4i..4i+3]; exact. _u4 .. _u7: codes below 16, 32, 64, 128; _s8: signed bytes as isa_s8_prep
+ * left them. */
 ISA_FN isa_i isa_plain_dot(isa_i acc, const isa_i *w, const int8_t *q, int n) {
     for (int i = 0; i < n; i++) {
         ISA_EACH for (int b = 0; b < 4; b++) {
@@ -256,6 +280,7 @@ ISA_FN isa_i isa_plain_dot(isa_i acc, const isa_i *w, const int8_t *q, int n) {
 #define isa_dot_u4 isa_plain_dot
 #define isa_dot_u5 isa_plain_dot
 #define isa_dot_u6 isa_plain_dot
+#define isa_dot_u7 isa_plain_dot
 #define isa_dot_s8 isa_plain_dot
 
 ISA_FN isa_i isa_s8_prep(isa_i w) {

@@ -221,6 +221,10 @@ ISA_FN isa_i isa_ior(isa_i a, isa_i b) {
     return _mm_or_si128(a, b);
 }
 
+ISA_FN isa_i isa_ixor(isa_i a, isa_i b) {
+    return _mm_xor_si128(a, b);
+}
+
 ISA_FN isa_i isa_ishl(isa_i a, uint32_t n) {
     return _mm_slli_epi32(a, (int)n);
 }
@@ -231,6 +235,14 @@ ISA_FN isa_i isa_ishr(isa_i a, uint32_t n) {
 
 ISA_FN isa_i isa_imax(isa_i a, isa_i b) {
     return _mm_max_epi32(a, b);
+}
+
+ISA_FN isa_i isa_table16(const void *p) {
+    return _mm_loadu_si128((const __m128i *)p);
+}
+
+ISA_FN isa_i isa_lookup16(isa_i table, isa_i at) {
+    return _mm_shuffle_epi8(table, at);
 }
 
 ISA_FN isa_i isa_spread4(isa_i a, uint32_t i, uint32_t to) {
@@ -271,6 +283,10 @@ ISA_FN isa_i isa_dot_u5(isa_i acc, const isa_i *w, const int8_t *q, int n) {
 
 ISA_FN isa_i isa_dot_u6(isa_i acc, const isa_i *w, const int8_t *q, int n) {
     return isa_dot_wide(acc, w, q, n, 2); /* 2 * 2 * 63 * 127 < 2^15 */
+}
+
+ISA_FN isa_i isa_dot_u7(isa_i acc, const isa_i *w, const int8_t *q, int n) {
+    return isa_dot_wide(acc, w, q, n, 1); /* 2 * 127 * 127 < 2^15 */
 }
 
 /* |w| <= 128 as unsigned, its sign moved to q: 2 * 128 * 127 < 2^15. */

@@ -244,6 +244,7 @@ static void scales_must_be_finite(void **state) {
         {"synth/llama-tiny", "q4_0", "blk.0.attn_q.weight", "row 63", 63 * 2 + 1, 0, 0x7E00},
         {"synth/llama-tiny", "q4_1", "blk.0.attn_k.weight", "row 0", 0, 2, 0xFC00},
         {"synth/llama-tiny", "q5_1", "token_embd.weight", "row 319", 319 * 2, 0, 0xFE01},
+        {"synth/llama-tiny", "mxfp4", "blk.0.attn_k.weight", "row 31, column 32", 31 * 2 + 1, 0, 0x03FF},
         {"synth/llama-wide", "q4_k", "blk.0.ffn_up.weight", "row 1279", 1279 * 2 + 1, 2, 0x7C00},
         {"synth/llama-wide", "q6_k", "blk.0.ffn_gate.weight", "row 700", 700 * 2, 208, 0x7FFF},
     };
@@ -255,7 +256,7 @@ static void scales_must_be_finite(void **state) {
                                         .types = bad[i].types,
                                         .weights = true,
                                         .chunk = 8,
-                                        .layers = i >= 4 ? 1 : 0});
+                                        .layers = strcmp(bad[i].recipe, "synth/llama-wide") == 0 ? 1 : 0});
         set_half(&p, bad[i].tensor, bad[i].qblock, bad[i].at, bad[i].half);
         assert_false(lg_pack(p.r.plan, &(lg_pack_options){.path = path}, digest, &e));
         if (e.code != LB_BAD_VALUE || strstr(e.text, bad[i].tensor) == NULL ||
@@ -266,6 +267,28 @@ static void scales_must_be_finite(void **state) {
         assert_int_not_equal(access(path, F_OK), 0);
         plans_close(&p);
     }
+}
+
+/* Of a tensor of experts, the expert is named too. */
+static void the_expert_is_named(void **state) {
+    (void)state;
+    plans p;
+    uint8_t digest[LB_DIGEST_BYTES];
+    lb_err e = {0};
+    plans_open(&p, &(plans_request){.recipe = "synth/llama-tiny", .weights = true, .chunk = 8});
+    for (uint32_t i = 0; i < p.r.plan->graph->n_tensors; i++) {
+        lg_gtensor *t = &((lg_graph *)p.r.plan->graph)->tensors[i];
+        if (strcmp(t->name, "blk.1.ffn_up.weight") == 0) { /* 160 rows: 5 experts of 32 */
+            t->n_rows = 32;
+            t->n_mats = 5;
+        }
+    }
+    set_half(&p, "blk.1.ffn_up.weight", 100 * 2 + 1, 0, 0x7E00);
+    assert_false(lg_pack(p.r.plan, &(lg_pack_options){.path = path}, digest, &e));
+    assert_int_equal(e.code, LB_BAD_VALUE);
+    assert_string_equal(e.text, "tensor 'blk.1.ffn_up.weight', expert 3: row 4, column 32: a q8_0 "
+                                "scale is not finite");
+    plans_close(&p);
 }
 
 /* Places that overlap, which the prover would have refused, do not become a huge file. */
@@ -288,6 +311,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(stopping_leaves_nothing, setup, teardown),
         cmocka_unit_test_setup_teardown(places_that_cannot_be_written, setup, teardown),
         cmocka_unit_test_setup_teardown(scales_must_be_finite, setup, teardown),
+        cmocka_unit_test_setup_teardown(the_expert_is_named, setup, teardown),
         cmocka_unit_test_setup_teardown(overlapping_places, setup, teardown),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);

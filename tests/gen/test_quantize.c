@@ -61,6 +61,11 @@ static const vector vectors[] = {
      "882288dd77dd22881144ee44ff11bb1144ee44bb11bbee44f110e0e1d32fc0c2b54ea0a3976d8084001c"},
     {LG_QTYPE_IQ4_NL, 32,
      "d023620da52fd841fb831eb53fd951fc931e"},
+    {LG_QTYPE_IQ4_XS, 256,
+     "081c6633840c830b720da52fd841fb831eb63fd951fc941e148cf24ad026ae037ce149cf159df36b720d"
+     "a52fd841fb831eb63fd951fc941e148cf24ad026ae037ce149cf159df36b620da52fd841fb830eb52fe9"
+     "51fc931e148cf24ad026ae037ce149cf159df36b620da52fd841fb831eb52fd951fc931e148cf24ad026"
+     "ae037ce149cf159df36b"},
     {LG_QTYPE_MXFP4, 32,
      "7daef63cf760df740ef64be761cf751df7"},
     {LG_QTYPE_NVFP4, 64,

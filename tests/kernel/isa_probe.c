@@ -127,6 +127,11 @@ static void integers(const float *a, const uint8_t *bytes, size_t n) {
     EACH_VECTOR put_i(isa_ishl(isa_iload(bytes + 4 * i), 5));
     EACH_VECTOR put_i(isa_ishr(isa_iload(bytes + 4 * i), 5));
     EACH_VECTOR put_i(isa_imax(isa_iload(bytes + 4 * i), isa_iset1(-5)));
+    EACH_VECTOR put_i(isa_ixor(isa_iload(bytes + 4 * i), isa_iset1(0x0ff00ff1)));
+    EACH_VECTOR {
+        isa_i at = isa_iand(isa_iload(bytes + 4 * i), isa_iset1(0x0f0f0f0f));
+        put_i(isa_lookup16(isa_table16(bytes + i / 16 * 16), at));
+    }
     for (uint32_t k = 0; k < 8; k++) {
         EACH_VECTOR put_i(isa_spread4(isa_iload(bytes + 4 * i), k, k % 4 + 3));
     }
@@ -145,8 +150,8 @@ static void dots(const uint8_t *bytes, size_t n) {
             int32_t x = (int8_t)bytes[(at + 5 * e) % n];
             q[e] = (int8_t)(at == 0 ? 127 : at == 512 ? -127 : x < -127 ? -127 : x);
         }
-        for (int kind = 0; kind < 4; kind++) {
-            static const int32_t keep[4] = {0x0f0f0f0f, 0x1f1f1f1f, 0x3f3f3f3f, -1};
+        for (int kind = 0; kind < 5; kind++) {
+            static const int32_t keep[5] = {0x0f0f0f0f, 0x1f1f1f1f, 0x3f3f3f3f, -1, 0x7f7f7f7f};
             for (size_t v = 0; v < 16; v += ISA_N) {
                 isa_i w[8];
                 int32_t total = 0;
@@ -165,7 +170,8 @@ static void dots(const uint8_t *bytes, size_t n) {
                 put_i(kind == 0   ? isa_dot_u4(zero, w, q, 8)
                       : kind == 1 ? isa_dot_u5(zero, w, q, 8)
                       : kind == 2 ? isa_dot_u6(zero, w, q, 8)
-                                  : isa_dot_s8(bias, w, q, 8));
+                      : kind == 3 ? isa_dot_s8(bias, w, q, 8)
+                                  : isa_dot_u7(zero, w, q, 8));
             }
         }
     }

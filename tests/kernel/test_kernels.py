@@ -21,7 +21,8 @@ import reference  # noqa: E402
 from reference import FAMILIES, Step  # noqa: E402
 from rows import ROWS, SANITIZED, WORK, command_for, compile_one, why_not  # noqa: E402
 
-TYPES = ["f32", "f16", "bf16", "q4_0", "q4_1", "q5_0", "q5_1", "q8_0", "q2_k", "q3_k", "q4_k", "q5_k", "q6_k"]
+TYPES = ["f32", "f16", "bf16", "q4_0", "q4_1", "q5_0", "q5_1", "q8_0", "q2_k", "q3_k", "q4_k", "q5_k", "q6_k",
+         "iq4_nl", "iq4_xs", "mxfp4", "nvfp4"]
 SHARED = ROOT.parent / "shared" / "facts" / "dequant_vectors.txt"  # made by another decoder
 
 # Sanitized kernels compile slowly: a third of the cases, on the first of these rows that runs.

@@ -67,6 +67,24 @@ def q3_k(b, e):
     return half(b, 108) * f32(sub - 32) * f32(code)
 
 
+NL = [-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113]
+FP4 = [0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12]  # twice E2M1
+
+
+def iq4_xs(b, e):
+    g, sh = e // 32, b[2] | b[3] << 8
+    sub = (b[4 + g // 2] >> 4 * (g % 2) & 15 | (sh >> 2 * g & 3) << 4) - 32
+    return half(b, 0) * f32(sub) * f32(NL[low_high(b, 8 + 16 * g, e % 32)])
+
+
+def nvfp4(b, e):
+    s, r = e // 16, e % 16
+    exponent, fraction = b[s] >> 3 & 15, b[s] & 7
+    d = fraction * 2.0 ** -10 if exponent == 0 else (1 + fraction / 8) * 2.0 ** (exponent - 8)
+    d = 0.0 if b[s] == 0x7f else d
+    return f32(d) * f32(FP4[b[4 + 8 * s + r % 8] >> 4 * (r // 8) & 15])
+
+
 # type: elements, bytes, offsets of half scales, decoder of one element
 TYPES = {
     "f32": (1, 4, [], lambda b, e: f32(struct.unpack("<f", b)[0])),
@@ -84,16 +102,22 @@ TYPES = {
     "q4_k": (256, 144, [0, 2], q4_k),
     "q5_k": (256, 176, [0, 2], q5_k),
     "q6_k": (256, 210, [208], q6_k),
+    "iq4_nl": (32, 18, [0], lambda b, e: half(b, 0) * f32(NL[low_high(b, 2, e)])),
+    "iq4_xs": (256, 136, [0], iq4_xs),
+    "mxfp4": (32, 17, [], lambda b, e: f32(2.0 ** (b[0] - 128)) * f32(FP4[low_high(b, 1, e)])),
+    "nvfp4": (64, 36, [], nvfp4),
 }
 
 
-def blocks(size, scales, rng):
+def blocks(elems, size, scales, rng):
     """Payloads with scales 0.0113 and others put in."""
     payloads = [rng.integers(0, 256, size).astype(np.uint8), np.full(size, 255, np.uint8),
                 np.zeros(size, np.uint8), rng.integers(0, 256, size).astype(np.uint8)]
     for payload, d in zip(payloads, (0.0113, 1.0, 0.25, -6e-6)):
         for i, at in enumerate(scales):
             payload[at:at + 2] = np.array([d * (1 - 3 * i)], np.float16).view(np.uint8)
+        if (elems, size) == (32, 17):  # exponents: any, the largest of finite weights, the smallest, subnormal
+            payload[0] = {0.25: 0, 1.0: 252}.get(d, 1 if d < 0 else payload[0])
         yield payload.tobytes()
 
 
@@ -101,7 +125,7 @@ def main():
     for name, (elems, size, scales, decode) in TYPES.items():
         lines = [f"# {name}: blocks of {size} bytes, {elems} values each as float32 bits; made by",
                  "# make_vectors.py from the format's description."]
-        for b in blocks(size, scales, np.random.default_rng(7)):
+        for b in blocks(elems, size, scales, np.random.default_rng(7)):
             if elems == 1 and not np.isfinite(decode(b, 0)):
                 b = bytes(size - 2) + b"\x01\x80"  # the smallest negative half or bfloat16
             lines.append(f"block={b.hex()}")
