@@ -1,5 +1,7 @@
 """conversations.py -- conversations that chat templates get wrong: systems in odd places, tools, parallel calls, results,
 thinking on and off, parts, null content, empty texts, long Unicode. Each is (name, variables of the template)."""
+import json
+import random
 
 UNICODE = ("Größe 日本語 नमस्ते 🦙🇩🇪👩‍👩‍👧 e\u0301 \u200b\u00a0\u2028 <b>&amp;'\"</b> \\n \x7f\u0085 ΑΣ ÇA ﬁ ŉ ẞ "
            "{{ x }} {% if %} <|im_end|> </s> [INST] ")
@@ -111,6 +113,87 @@ def parts():
     yield "image part", [{"role": "user", "content": [{"type": "image"}, {"type": "text", "text": UNICODE}]}]
     yield "assistant parts", [user(), {"role": "assistant", "content": [{"type": "text", "text": "A"}]}, user("B")]
     yield "empty parts", [{"role": "user", "content": []}]
+
+
+TEXTS = ["", " ", "\n", "Hi", " Hi ", "a\n\nb\n", "<think>x</think>y", "</think>", "<think>", "<tool_call>{}</tool_call>", "[TOOL_CALLS]", "None",
+         "{'a': 1}", '{"a": 1}', "<|im_end|>", UNICODE, "\u2028\u0085x", "ß ﬁ İ", "\\n \\", "'\"", "0", "x" * 300, "[THINK]a[/THINK]b", "$(a)`b`",
+         "<|channel|>analysis<|message|>a", "\t\ttab", "\r\n", "{{ 1 }}", "&lt;&#39;"]
+VALUES = [None, True, False, 0, 1, -1, 1.5, 1e300, 1e-9, 10 ** 25, "", "s", " s ", UNICODE, [], {}, [1, "a", None], {"k": [{"z": 1.0}]}]
+
+
+class Random:
+    """Conversations of random turns; a fixed seed gives the same ones everywhere."""
+
+    def __init__(self, seed):
+        self.r = random.Random(seed)
+
+    def text(self):
+        return self.r.choice(TEXTS)
+
+    def content(self):
+        kind = self.r.random()
+        if kind < 0.8:
+            return self.text()
+        if kind < 0.85:
+            return None
+        return [{"type": "text", "text": self.text()} for _ in range(self.r.randrange(3))]
+
+    def arguments(self):
+        object = {self.r.choice(["a", "b c", "ü", "items", "0"]): self.r.choice(VALUES) for _ in range(self.r.randrange(4))}
+        return object if self.r.random() < 0.8 else json.dumps(object)
+
+    def message(self, i):
+        role = self.r.choice(["user", "user", "assistant", "assistant", "assistant", "tool", "tool", "system"])
+        m = {"role": role}
+        if self.r.random() < 0.95 or role != "assistant":
+            m["content"] = self.content()
+        if role == "assistant":
+            if self.r.random() < 0.4:
+                m["tool_calls"] = [call(self.r.choice(["f", "get_weather", "a.b"]), self.arguments(), i + k)
+                                   for k in range(self.r.randrange(3))]
+            if self.r.random() < 0.3:
+                m[self.r.choice(["reasoning_content", "reasoning", "thinking"])] = self.r.choice([None, *TEXTS])
+        if role == "tool":
+            m["tool_call_id"] = "call%05d" % self.r.randrange(i + 1)
+            if self.r.random() < 0.4:
+                m["name"] = self.r.choice(["f", "get_weather"])
+        return m
+
+    def tool(self, depth=0):
+        properties = {}
+        for _ in range(self.r.randrange(4)):
+            schema = {"type": self.r.choice(["string", "integer", "object", "array", "boolean", ["string", "null"], "number"])}
+            for key, values in (("description", TEXTS), ("default", VALUES), ("enum", [["a", "b"], [1], []]), ("nullable", [True])):
+                if self.r.random() < 0.3:
+                    schema[key] = self.r.choice(values)
+            if depth < 2 and schema["type"] == "object" and self.r.random() < 0.6:
+                schema["properties"] = self.tool(depth + 1)["function"]["parameters"]["properties"]
+            if schema["type"] == "array" and self.r.random() < 0.6:
+                schema["items"] = {"type": self.r.choice(["string", "object", "number"])}
+            properties[self.r.choice(["a", "b", "größe", "type", "items"])] = schema
+        parameters = {"type": "object", "properties": properties}
+        if self.r.random() < 0.5:
+            parameters["required"] = sorted(properties)[:2]
+        return {"type": "function", "function": {"name": self.r.choice(["f", "g"]), "description": self.text(), "parameters": parameters}}
+
+    def variables(self):
+        v = {"messages": [self.message(i) for i in range(self.r.randrange(7))], "bos_token": "<s>", "eos_token": "</s>"}
+        if self.r.random() < 0.7:  # what most templates take: a user's turn first, and turn about
+            v["messages"] = [self.message(0) | {"role": "user"}] + [m for m in v["messages"] if m["role"] != "system"]
+        if self.r.random() < 0.3:
+            v["messages"].insert(0, system(self.text()))
+        if self.r.random() < 0.4:
+            v["tools"] = [self.tool() for _ in range(self.r.randrange(3))]
+        for key in ("add_generation_prompt", "enable_thinking", "thinking", "preserve_thinking", "clear_thinking"):
+            if self.r.random() < (0.8 if key == "add_generation_prompt" else 0.3):
+                v[key] = self.r.random() < 0.6
+        return v
+
+
+def random_conversations(n, seed):
+    maker = Random(seed)
+    for i in range(n):
+        yield f"random {i}", maker.variables()
 
 
 def all_conversations():

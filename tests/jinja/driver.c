@@ -42,9 +42,10 @@ static json_t *probe(const rt_chat_template *t) {
     if (!rt_chat_probe(t, &caps, &err)) {
         return json_pack("{s:s}", "error", err.text);
     }
-    return json_pack("{s:b,s:b,s:b,s:b,s:s?}", "parts", caps.parts, "parts_only", caps.parts_only,
-                     "object_arguments", caps.object_arguments, "thinking", caps.thinking,
-                     "reasoning_key", caps.reasoning_key);
+    return json_pack("{s:b,s:b,s:b,s:b,s:b,s:s?}", "parts", caps.parts, "parts_only",
+                     caps.parts_only, "object_arguments", caps.object_arguments, "null_content",
+                     caps.null_content, "thinking", caps.thinking, "reasoning_key",
+                     caps.reasoning_key);
 }
 
 static json_t *answer(const rt_rendered *r) {

@@ -16,7 +16,7 @@ EXPECTED = os.path.join(HERE, "fixtures", "expected.json")
 
 sys.path.insert(0, HERE)
 from compiled import BUILD, answers, compile_all, first_difference, link  # noqa: E402
-from conversations import all_conversations  # noqa: E402
+from conversations import all_conversations, random_conversations  # noqa: E402
 
 try:
     from oracle import Oracle
@@ -87,6 +87,88 @@ def check_marks(paths, program, objects, conversations):
     report(not wrong and seen > 0, "C02 texts of the request are marked in all templates", ", ".join(wrong))
 
 
+ROLES = {"system": "system", "developer": "system", "user": "user", "assistant": "assistant", "tool": "tool", "function": "tool"}
+
+
+def content_for(m, caps):
+    """A message's content as a template of these abilities gets it."""
+    content = m.get("content")
+    if isinstance(content, list):
+        texts = [p.get("text") if p.get("type") == "text" else None for p in content]
+        if content and (caps["parts_only"] or (caps["parts"] and None in texts)):
+            return content
+        return "".join(t for t in texts if t is not None)
+    if caps["null_content"] and m.get("tool_calls") and not content:
+        return None
+    return [{"type": "text", "text": content}] if caps["parts_only"] and content is not None else content or ""
+
+
+def call_for(c, caps):
+    arguments = c["function"].get("arguments")
+    if caps["object_arguments"] and not isinstance(arguments, dict):
+        arguments = json.loads(arguments) if arguments else {}
+    function = {"name": c["function"]["name"], "arguments": "" if arguments is None else arguments}
+    return {"type": "function", **({"id": c["id"]} if "id" in c else {}), "function": function}
+
+
+def message_for(m, caps):
+    """One message of a request as the template is to see it: what docs/chat.md says, a second time."""
+    out = {"role": ROLES[m["role"]], "content": content_for(m, caps)}
+    keys = ("reasoning_content", "reasoning", "thinking")
+    reasoning = next((m[k] for k in keys if isinstance(m.get(k), str)), None)
+    if reasoning is not None:
+        out[caps["reasoning_key"] or "reasoning_content"] = reasoning
+    if m.get("tool_calls"):
+        out["tool_calls"] = [call_for(c, caps) for c in m["tool_calls"]]
+    out.update({k: m[k] for k in ("tool_call_id", "name") if m.get(k) is not None})
+    known = {"role", "content", "tool_calls", "tool_call_id", "name", *keys}
+    return {**out, **{k: v for k, v in m.items() if k not in known and v is not None}}
+
+
+def variables_for(v, caps):
+    out = {"messages": [message_for(m, caps) for m in v["messages"]]}
+    if v.get("tools"):
+        out["tools"] = v["tools"]
+    dates = {"date_string": "26 Jul 2026", "datetime": "Jul 26 2026"}
+    return {"bos_token": "<s>", "eos_token": "</s>", **out, "add_generation_prompt": True,
+            "enable_thinking": caps["thinking"], **dates}
+
+
+def check_messages(paths, program, objects, conversations):
+    """The way of a request: messages as C structs, shaped by what a template was found to take."""
+    wrong, rendered = [], 0
+    lines = [{"template": i, "probe": True, "bos": "<s>", "eos": "</s>"} for i in objects]
+    for index, caps in zip(objects, answers(program, lines)):
+        oracle = Oracle(open(paths[index], newline="", encoding="utf-8").read())
+        lines = [{"template": index, "messages": v["messages"], "tools": v.get("tools"), "options": {}, "bos": "<s>", "eos": "</s>"}
+                 for _, v in conversations]
+        for (name, v), got in zip(conversations, answers(program, lines)):
+            want = oracle.render(variables_for(v, caps))
+            rendered += want[0] == "text"
+            bad = compare("", name, want, got)
+            if bad:
+                wrong.append(f"{os.path.basename(paths[index])}, {bad}")
+    print(f"# {rendered} renderings of requests")
+    report(not wrong and rendered > 0, "requests are shaped as each template takes them", "\n".join(wrong[:12]))
+
+
+def check_random(paths, program, objects):
+    """Conversations of random turns, tools and switches."""
+    conversations = list(random_conversations(2000 if os.environ.get("LAGEN_TEST_ALL") else 40, 11))
+    wrong, rendered = [], 0
+    for index in objects:
+        oracle = Oracle(open(paths[index], newline="", encoding="utf-8").read())
+        got = answers(program, [{"template": index, "vars": v} for _, v in conversations])
+        for (name, v), g in zip(conversations, got):
+            want = oracle.render(v)
+            rendered += want[0] == "text"
+            bad = compare("", name, want, g)
+            if bad:
+                wrong.append(f"{os.path.basename(paths[index])}, {bad}")
+    print(f"# {rendered} of {len(objects) * len(conversations)} random conversations render")
+    report(not wrong and rendered > 0, "random conversations are byte-equal", "\n".join(wrong[:12]))
+
+
 def digest(kind, text):
     return hashlib.sha256(text.encode()).hexdigest()[:16] if kind == "text" else "error"
 
@@ -143,6 +225,9 @@ def main():
                 json.dump(keep, f, indent=0)
                 f.write("\n")
     check_marks(paths, program, objects, conversations)
+    if Oracle is not None:
+        check_messages(paths, program, objects, conversations)
+        check_random(paths, program, objects)
     if not shared:
         skip("templates of ../shared/chat-templates", "the folder is not there")
     return failed != 0
