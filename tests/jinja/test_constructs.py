@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """One small template for each construct that real chat templates use and that engines have failed on: compiled C prints what
 stands here, and so does jinja2 where it is installed. The clock stands at 2026-07-26 09:05:03."""
+import glob
 import os
 import sys
 
@@ -77,6 +78,18 @@ CONSTRUCTS = [
     ("raw", "{% raw %}{{ x }}{% endraw %}", {}, "{{ x }}"),
     ("filters", "{{ [3, 1, 2] | sort | first }}{{ ['a', 'b'] | last }}{{ x | upper }}{{ x | length }}{{ '5' | int + 1 }}"
      "{{ [1, 1, 2] | unique | list }}{{ x | replace('e', 'E') }}{{ x | string | safe }}", {"x": "heß"}, "1bHESS36[1, 2]hEßheß"),
+    ("from_json", "{% set x = t | from_json %}{{ x.a[1] }}{{ '18446744073709551616' | from_json }}", {"t": '{"a": [1, 2.0]}'},
+     "2.018446744073709551616"),
+    ("append, pop", "{% set x = [1, 2] %}{% if x.append(3) %}{% endif %}{{ x.pop(0) }}{{ x.pop() }}{{ x }}", {}, "13[2]"),
+    ("subscripts", "{{ x[n - 1] }}{{ x[n + 1] }}{{ x[m.i] }}{{ m[k] }}{{ m['i'] }}{{ x[-1] }}", {"x": "abc", "n": 1, "m": {"i": 0}, "k": "i"},
+     "aca00c"),
+    ("macro without arguments", "{% macro m() %}a{{ x }}{% endmacro %}{{ m() }}{{ m() }}", {"x": 1}, "a1a1"),
+    ("long integers", "{{ x }}{{ x | tojson }}{{ x == x }}{{ x > 1 }}{{ x is number }}{{ x is integer }}{{ x | int }}{{ '-' ~ x }}{{ [x] }}",
+     {"x": 10 ** 20}, "1" + "0" * 20 + "1" + "0" * 20 + "TrueTrueTrueTrue1" + "0" * 20 + "-1" + "0" * 20 + "[1" + "0" * 20 + "]"),
+    ("long integers compared", "{{ [x, 3, y, 2.5] | sort }}{{ y < x }}{{ x < y }}{{ x == x + 0.0 if false else 1 }}{{ x | float }}{{ y | abs }}",
+     {"x": 10 ** 20, "y": -10 ** 20}, f"[-1{'0' * 20}, 2.5, 3, 1{'0' * 20}]TrueFalse11e+201{'0' * 20}"),
+    ("long integers made", "{{ '18446744073709551616' | int }}{{ 1e30 | int }}{{ '1e20' | int }}{{ '-9223372036854775809' | int }}", {},
+     "184467440737095516161000000000000000019884624838656100000000000000000000-9223372036854775809"),
     ("unknown variables", "{{ unk_token }}{{ bos_token }}", {}, ""),
 ]
 
@@ -88,6 +101,21 @@ def compare(constructs, got):
         if g.get("text") != want:
             wrong.append(f"{name}: want {want!r}, got {g}")
     return wrong
+
+
+def check_inventory(t):
+    """Everything that the templates of ../shared use is tried here or in fixtures/, so that CI tries it too."""
+    shared = sorted(glob.glob("../shared/chat-templates/*.jinja"))
+    if not shared or Oracle is None:
+        t.skip("constructs of ../shared/chat-templates", "the folder is not there" if Oracle else "jinja2 is not installed")
+        return
+    from inventory import constructs
+    sources = [source for _, source, _, _ in CONSTRUCTS]
+    sources += [open(p, newline="", encoding="utf-8").read() for p in glob.glob("tests/jinja/fixtures/*.jinja")]
+    own = set().union(*map(constructs, sources))
+    used = set().union(*(constructs(open(p, newline="", encoding="utf-8").read()) for p in shared))
+    missing = sorted(map(str, used - own))
+    t.check(f"all {len(used)} constructs of {len(shared)} real templates are tried without them", not missing, "\n".join(missing))
 
 
 def main():
@@ -108,6 +136,7 @@ def main():
     t.check("D01 every construct renders", not wrong, "\n".join(wrong))
     refusal = next(g["error"] for (name, _, _, _), g in zip(CONSTRUCTS, got) if name == "raise_exception")
     t.check("D03 raise_exception says its words", "Roles must alternate !" in refusal, refusal)
+    check_inventory(t)
     if Oracle is None:
         t.skip("jinja2 prints the same", "the Python package jinja2 is not installed")
         return t.done()
