@@ -32,14 +32,14 @@ def _quiet(level, text, data):
 
 
 class Model:
-    """One model and one context. KV cache f16, flash attention on: llama.cpp's defaults on a CPU;
-    kv_f32 (with flash off) is for checks of the reference itself.
+    """One model and one context. KV cache f16 (or `kv`, "q8_0"), flash attention on: llama.cpp's
+    defaults on a CPU; kv_f32 (with flash off) is for checks of the reference itself.
 
     n_ctx bounds the tokens of one logits() call; n_threads are used for prefill and decode alike.
     Raises RuntimeError when llama.cpp refuses the file.
     """
 
-    def __init__(self, path, n_threads=2, n_ctx=2048, chunk=512, flash=True, kv_f32=False):
+    def __init__(self, path, n_threads=2, n_ctx=2048, chunk=512, flash=True, kv_f32=False, kv="f16"):
         self._log = c.llama_log_callback(_quiet)  # kept alive as long as the model
         c.llama_log_set(self._log, None)
         c.llama_backend_init()
@@ -56,8 +56,7 @@ class Model:
         cp.n_threads = n_threads
         cp.n_threads_batch = n_threads
         cp.flash_attn_type = 1 if flash else 0
-        if kv_f32:
-            cp.type_k = cp.type_v = 0
+        cp.type_k = cp.type_v = 0 if kv_f32 else {"f16": 1, "q8_0": 8}[kv]  # numbers of ggml types
         cp.no_perf = True
         self._ctx = c.llama_init_from_model(self._model, cp)
         if not self._ctx:

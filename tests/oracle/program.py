@@ -34,11 +34,11 @@ def synth(recipe, types=None, seed=0, name=None):
     return path
 
 
-def build(model, arch="native", ctx=2048, chunk=512):
+def build(model, arch="native", ctx=2048, chunk=512, kv="f16"):
     """Builds a model's program; the path of its command line. A second build compiles nothing."""
-    out = WORK / f"{pathlib.Path(model).stem}-{arch}"
+    out = WORK / f"{pathlib.Path(model).stem}-{arch}{'' if kv == 'f16' else '-' + kv}"
     made = run([LAGEN, "build", "--model", model, "--arch", arch, "--ctx", ctx, "--chunk", chunk,
-                "--out", out])
+                "--kv", kv, "--out", out])
     return pathlib.Path(made.decode().strip().splitlines()[-1])
 
 
