@@ -139,7 +139,14 @@ static bool read_shape(const lg_at *at, tensor *t, lb_err *err) {
     return true;
 }
 
-static bool read_tensor(const lg_at *at, tensor *t, lb_err *err) {
+/* Weights that are a hole need no quantiser. */
+static bool can_be_made(const job *j, const tensor *t, lb_err *err) {
+    return lg_quantize_has(t->type) || (j->o->header_only && t->values == NULL) ||
+           lb_err_set(err, LB_UNSUPPORTED, "tensor '%.64s': lagen has no quantiser for type %s",
+                      t->name, lg_qtype_get(t->type)->name);
+}
+
+static bool read_tensor(const job *j, const lg_at *at, tensor *t, lb_err *err) {
     const char *type = NULL;
     if (!lg_at_string(at, "name", &t->name, err) || !lg_at_string(at, "type", &type, err)) {
         return false;
@@ -147,11 +154,8 @@ static bool read_tensor(const lg_at *at, tensor *t, lb_err *err) {
     if (!lg_qtype_from_name(type, strlen(type), &t->type, err)) {
         return lb_err_prefix(err, "tensor '%.64s'", t->name);
     }
-    if (!lg_quantize_has(t->type)) {
-        return lb_err_set(err, LB_UNSUPPORTED, "tensor '%.64s': lagen has no quantiser for type %s",
-                          t->name, lg_qtype_get(t->type)->name);
-    }
-    return read_shape(at, t, err) && read_fill(at, t, err);
+    return can_be_made(j, t, err) && read_shape(at, t, err) && read_fill(at, t, err) &&
+           can_be_made(j, t, err);
 }
 
 static bool add_tensors(job *j, const lg_at *root, lb_err *err) {
@@ -168,7 +172,7 @@ static bool add_tensors(job *j, const lg_at *root, lb_err *err) {
     for (size_t i = 0; i < n; i++) {
         lg_at at = lg_at_item(&list, i);
         tensor *t = &j->tensors[i];
-        if (!read_tensor(&at, t, err) ||
+        if (!read_tensor(j, &at, t, err) ||
             !lg_gguf_write_tensor(j->writer, t->name, t->type, t->n_dims, t->ne, err)) {
             return false;
         }

@@ -40,7 +40,8 @@ typedef struct lg_synth_report {
 
 /* Makes the file. `report` may be NULL. Fails with LB_CANCELLED when stopped, LB_MISSING for an
  * unknown recipe or one without synth(), LB_BAD_VALUE, LB_BAD_TYPE, LB_BAD_SHAPE for what it holds
- * (the message has its file and path), LB_UNSUPPORTED for a type without quantiser, LB_IO. */
+ * (the message has its file and path), LB_UNSUPPORTED for weights to be made in a type
+ * without quantiser, LB_IO. */
 bool lg_synth_run(const lg_synth_options *o, lg_synth_report *report, lb_arena *arena, lb_err *err);
 
 #endif
