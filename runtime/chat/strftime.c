@@ -12,7 +12,7 @@ static void field(rt_chat_ctx *c, rt_sb *sb, const char *s, size_t n, bool user)
     char spec[16] = {0};
     char out[256];
     char kind = s[n - 1];
-    if (kind == 'f') {
+    if (kind == 'f' && n == 2) {
         rt_sb_add(c, sb, "000000", 6, user);
         return;
     }
@@ -24,8 +24,7 @@ static void field(rt_chat_ctx *c, rt_sb *sb, const char *s, size_t n, bool user)
     rt_sb_add(c, sb, out, len, user);
 }
 
-/* Length of the conversion that begins at `s`: %, flags, one letter. Widths are refused: nothing
- * needs them, and they could be huge. 0 if it is none. */
+/* Length of the conversion that begins at `s`: %, flags, one letter. 0 if it is none. */
 static size_t conversion(const char *s, size_t n) {
     size_t i = 1;
     while (i < n && i < 3 && strchr("-_0^#EO", s[i]) != NULL && s[i] != '\0') {
@@ -36,6 +35,15 @@ static size_t conversion(const char *s, size_t n) {
     return letter ? i + 1 : 0;
 }
 
+/* A conversion with a width: nothing needs them, and they could be huge. */
+static bool has_width(const char *s, size_t n) {
+    size_t i = 1;
+    while (s[0] == '%' && i < n && s[i] != '\0' && strchr("-_0^#", s[i]) != NULL) {
+        i++;
+    }
+    return s[0] == '%' && i < n && s[i] >= '1' && s[i] <= '9';
+}
+
 rt_val rt_strftime_now(rt_chat_ctx *c, rt_val format) {
     rt_sb sb = {0};
     if (!rt_want_text(c, format)) {
@@ -43,6 +51,9 @@ rt_val rt_strftime_now(rt_chat_ctx *c, rt_val format) {
     }
     bool user = format.user || format.mark != NULL;
     for (size_t i = 0; i < format.n_bytes && rt_work(c, 1);) {
+        if (has_width(format.u.s + i, format.n_bytes - i)) {
+            return rt_fail(c, LB_BAD_VALUE, "strftime_now: a width, as in '%%5d'");
+        }
         size_t n = format.u.s[i] == '%' ? conversion(format.u.s + i, format.n_bytes - i) : 0;
         if (n > 0) {
             field(c, &sb, format.u.s + i, n, user);
