@@ -1,6 +1,7 @@
 /* fuzz_output.c -- libFuzzer target: any bytes as a model's answer, in every format. Whatever the
  * bytes, feeding them at once and one by one gives the same events, in linear memory. Built and run
- * by run.sh. The same bytes also go through the reader of JSON. The first byte picks the format, whether there are tools, and the prompt's end. */
+ * by run.sh. The same bytes also go through the reader of JSON. The first byte picks the format,
+ * whether there are tools, and the prompt's end. */
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -71,6 +72,12 @@ static void run(const rt_output_format *format, const json_t *tools, const char 
     lb_arena_reset(&arena);
 }
 
+static const char tools_text[] =
+    "[{\"function\":{\"name\":\"f\",\"parameters\":{\"properties\":{\"s\":{\"type\":\"string\"},"
+    "\"m\":{\"type\":[\"string\",\"null\"]},"
+    "\"a\":{\"anyOf\":[{\"type\":\"string\"},{\"const\":1}]},"
+    "\"n\":{\"enum\":[1,\"x\"]}}}}}]";
+
 /* What jansson reads, rt_json_read reads alike; it refuses only what is deep or large, and reads
  * besides what has long integers. */
 static void read_json(const char *s, size_t n) {
@@ -95,10 +102,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes) {
     }
     size_t n_formats = sizeof all_formats / sizeof all_formats[0];
     const rt_output_format *format = all_formats[data[0] % n_formats];
-    json_t *tools = (data[0] & 64) == 0
-                        ? json_pack("[{s:{s:s,s:{s:{s:{s:s}}}}}]", "function", "name", "f",
-                                    "parameters", "properties", "s", "type", "string")
-                        : NULL;
+    json_t *tools = (data[0] & 64) == 0 ? json_loads(tools_text, 0, NULL) : NULL;
     const char *tail = tails[(data[0] / n_formats) % 4];
     char *text = malloc(n_bytes);
     must(text != NULL);
