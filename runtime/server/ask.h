@@ -51,6 +51,7 @@ struct rt_ask {
     bool one_call;
     rt_string text;         /* not is_chat: the prompt, or ids */
     bool no_special;        /* of a text: no BOS or EOS is added */
+    bool no_parse;          /* of a text: names of special tokens are text */
     const uint32_t *ids;
     size_t n_ids;
     rt_rendered rendered;   /* is_chat */

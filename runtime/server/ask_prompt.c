@@ -48,7 +48,7 @@ bool rt_ask_prompt(rt_ask *a, lb_err *err) {
     const rt_server *s = a->r->server;
     if (!a->is_chat) {
         rt_token_input in = {.text = a->text.s, .n_bytes = a->text.n, .add_special = !a->no_special,
-                             .parse_special = true, .at_most_one = true};
+                             .parse_special = !a->no_parse, .at_most_one = true};
         return a->ids != NULL || encode_one_at_a_time(a, &in, err);
     }
     if (!rt_chat_render(s->model->chat, &s->caps, &a->chat, &a->render, &a->r->arena,

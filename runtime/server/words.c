@@ -12,6 +12,7 @@ static bool read_words(rt_ask *a, bool *special, lb_err *err) {
     const json_t *messages = NULL;
     const json_t *tools = NULL;
     bool generate = true;
+    bool parse = true;
     rt_string text = {0};
     if (!rt_field_array(a->root, "messages", &messages, err) ||
         !rt_field_array(a->root, "tools", &tools, err) ||
@@ -19,6 +20,7 @@ static bool read_words(rt_ask *a, bool *special, lb_err *err) {
         !rt_field_bool(a->root, "add_generation_prompt", &generate, err) ||
         !rt_field_bool(a->root, "add_special", special, err) ||
         !rt_field_bool(a->root, "add_special_tokens", special, err) ||
+        !rt_field_bool(a->root, "parse_special", &parse, err) ||
         !rt_field_text(a->root, "content", &text, err) ||
         !rt_field_text(a->root, "prompt", &text, err)) {
         return false;
@@ -29,6 +31,7 @@ static bool read_words(rt_ask *a, bool *special, lb_err *err) {
         return ok;
     }
     a->text = text;
+    a->no_parse = !parse;
     return text.s != NULL || lb_err_set(err, LB_MISSING, "content: it is required, or prompt, or "
                                         "messages");
 }
