@@ -15,8 +15,8 @@ IDS = re.compile(r"^((?:[A-HX]\d\d )+)\S")
 # How a test gets its name: a macro of named.h, or a quoted text at the head of a call or a row.
 REGISTERED = {
     ".c": re.compile(r'named_test(?:_fixture)?\(\s*"((?:[A-HX]\d\d )+[^"]+)"'),
-    ".py": re.compile(r'''["']((?:[A-HX]\d\d )+[^"'{]+)'''),
-    ".sh": re.compile(r'''["']((?:[A-HX]\d\d )+[^"'$]+)'''),
+    ".py": re.compile(r'''"((?:[A-HX]\d\d )+[^"{]+)|'((?:[A-HX]\d\d )+[^'{]+)'''),
+    ".sh": re.compile(r'''"((?:[A-HX]\d\d )+[^"$]+)|'((?:[A-HX]\d\d )+[^'$]+)'''),
 }
 
 
@@ -43,7 +43,8 @@ def registered():
     for path in sorted((ROOT / "tests").rglob("*")):
         pattern = REGISTERED.get(path.suffix)
         if pattern and path != pathlib.Path(__file__).resolve() and path.is_file():
-            found = set(n.strip() for n in pattern.findall(path.read_text(encoding="utf-8", errors="replace")))
+            text = path.read_text(encoding="utf-8", errors="replace")
+            found = set("".join(m.groups(default="")).strip() for m in pattern.finditer(text))
             if found:
                 names[str(path.relative_to(ROOT))] = found
     return names
