@@ -19,6 +19,7 @@ typedef struct build_args {
     lg_model_args model;
     const char *out, *weights;
     const char *host, *compiler; /* of a GPU program */
+    bool compiler_given;
     const char *chat_template;
     uint64_t jobs;
 } build_args;
@@ -99,9 +100,11 @@ static bool host_row(const build_args *a, const lg_hw_row *hw, const lg_hw_row *
         *out = hw;
         return true;
     }
-    return lg_hw_find(name, out, err) &&
-           (!(*out)->gpu || lb_err_set(err, LB_BAD_VALUE,
-                                       "--host: %s is a GPU; it names the CPU beside one", name));
+    if (!lg_hw_find(name, out, err)) {
+        return lb_err_prefix(err, "--host");
+    }
+    return !(*out)->gpu || lb_err_set(err, LB_BAD_VALUE,
+                                      "--host: %s is a GPU; it names the CPU beside one", name);
 }
 
 /* What compiles the kernels of a GPU program. Sources can be emitted where there is no nvcc. */
@@ -110,7 +113,9 @@ static bool cuda_compiler(lg_context *c, const build_args *a, const lg_hw_row *h
     lb_err why = {0};
     *in_use = NULL;
     if (!hw->gpu) {
-        return true;
+        return !a->compiler_given ||
+               lb_err_set(err, LB_USAGE, "--compiler %s is for GPU kernels; %s is a CPU",
+                          a->compiler, lg_hw_name(hw));
     }
     if (!lg_cuda_compiler_find(a->compiler, c->stop, c->arena, out, &why)) {
         bool needed = building || why.code != LB_MISSING || strcmp(a->compiler, "nvrtc") == 0;
@@ -171,8 +176,9 @@ static bool emit(lg_context *c, const build_args *a, const lg_request *rq, bool 
     return ok;
 }
 
-static bool parse(lg_context *c, const char *name, const char *summary, build_args *a, int argc,
-                  char *const *argv, lg_request *rq, bool *done, lb_err *err) {
+/* The command line of `lagen build`, or of `lagen emit`, which starts no compilers. */
+static bool parse(lg_context *c, bool building, build_args *a, int argc, char *const *argv,
+                  lg_request *rq, bool *done, lb_err *err) {
     lb_opt options[LG_MODEL_OPTIONS + 6];
     *a = (build_args){
         .model = lg_model_args_default(), .weights = "pack", .compiler = "nvcc", .jobs = 2};
@@ -193,8 +199,10 @@ static bool parse(lg_context *c, const char *name, const char *summary, build_ar
                             "HOW",
                             "pack (default): a weight image beside the program;\nlink: "
                             "the program reads the model file itself"};
-    options[n++] = (lb_opt){"--jobs", "-j",  LB_OPT_UINT, &a->jobs, 1,
-                            1024,     false, NULL,        "N",      "compilers at once; default 2"};
+    if (building) {
+        options[n++] = (lb_opt){"--jobs", "-j", LB_OPT_UINT, &a->jobs, 1, 1024, false, NULL, "N",
+                                "compilers at once; default 2"};
+    }
     options[n++] =
         (lb_opt){"--compiler",
                  NULL,
@@ -203,7 +211,7 @@ static bool parse(lg_context *c, const char *name, const char *summary, build_ar
                  0,
                  0,
                  false,
-                 NULL,
+                 &a->compiler_given,
                  "NAME",
                  "of GPU kernels: nvcc (default), run by ninja, or\nnvrtc, called by lagen itself"};
     options[n++] = (lb_opt){"--host",
@@ -220,7 +228,13 @@ static bool parse(lg_context *c, const char *name, const char *summary, build_ar
     options[n++] = (lb_opt){"--template", NULL,  LB_OPT_NAME, (void *)&a->chat_template,
                             0,            0,     false,       NULL,
                             "FILE",       "a chat template (Jinja) in place of the model file's"};
-    const lb_command command = {name, summary, NULL, options, n, NULL, 0};
+    const lb_command command = {
+        .name = building ? "lagen build" : "lagen emit",
+        .summary = building
+                       ? "Emits, packs and compiles a program that runs one model on one machine."
+                       : "Writes a program's sources and weights without compiling them.",
+        .options = options,
+        .n_options = n};
     if (!lg_model_parse(c, &command, &a->model, argc, argv, rq, done, err)) {
         return false;
     }
@@ -274,9 +288,7 @@ bool lg_command_emit(lg_context *c, int argc, char *const *argv, lb_err *err) {
     lg_request rq;
     bool done = false;
     built b = {0};
-    if (!parse(c, "lagen emit", "Writes a program's sources and weights without compiling them.",
-               &a, argc, argv, &rq, &done, err) ||
-        done) {
+    if (!parse(c, false, &a, argc, argv, &rq, &done, err) || done) {
         return done;
     }
     bool ok = emit_only(c, &a, &rq, &b, err);
@@ -292,10 +304,7 @@ bool lg_command_build(lg_context *c, int argc, char *const *argv, lb_err *err) {
     lg_request rq;
     bool done = false;
     built b = {0};
-    if (!parse(c, "lagen build",
-               "Emits, packs and compiles a program that runs one model on one machine.", &a, argc,
-               argv, &rq, &done, err) ||
-        done) {
+    if (!parse(c, true, &a, argc, argv, &rq, &done, err) || done) {
         return done;
     }
     bool ok = build(c, &a, &rq, &b, err);

@@ -4,6 +4,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "pretok.h"
+
 #include "kv.h"
 
 lg_model_args lg_model_args_default(void) {
@@ -53,6 +55,10 @@ bool lg_model_parse(lg_context *c, const lb_command *command, const lg_model_arg
     if (a->model == NULL) {
         return lb_err_set(err, LB_USAGE, "%s needs --model FILE; see %s --help", command->name,
                           command->name);
+    }
+    if (a->pre != NULL && lg_pretok_find(a->pre, strlen(a->pre)) == NULL) {
+        return lb_err_set(err, LB_UNSUPPORTED,
+                          "--pre: '%.40s' is not known; docs/tokenizers.md lists names", a->pre);
     }
     const lg_kv_row *kv = NULL;
     if (!lg_kv_find(a->kv, &kv, err)) {

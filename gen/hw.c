@@ -180,16 +180,14 @@ bool lg_hw_find(const char *name, const lg_hw_row **out, lb_err *err) {
     if (strcmp(name, "native") == 0) {
         return find_native(out, err);
     }
-    char known[NAMES_BYTES] = "";
-    size_t n = 0;
     for (size_t i = 0; i < N_ROWS; i++) {
         if (strcmp(rows[i].name, name) == 0) {
             *out = &rows[i];
             return true;
         }
-        add_name(known, &n, rows[i].name);
     }
-    return lb_err_set(err, LB_MISSING, "no target '%.40s'; there are native, %s", name, known);
+    return lb_err_set(err, LB_MISSING, "no target '%.40s'; `lagen targets` lists those there are",
+                      name);
 }
 
 bool lg_hw_find_device(const char *name, const lg_hw_device **out, lb_err *err) {

@@ -57,7 +57,7 @@ bool lg_run(const lg_request *rq, lb_arena *arena, lg_result *r, lb_err *err) {
     *r = (lg_result){0};
     const char *templates = lb_format(arena, err, "%s/templates", rq->root);
     if (templates == NULL || !lg_gguf_open(rq->model, arena, &r->file, err) || /* 1 read */
-        !lg_hw_find(rq->target, &r->hw, err) ||
+        !(lg_hw_find(rq->target, &r->hw, err) || lb_err_prefix(err, "--arch")) ||
         !choose_limits(rq, r->file, arena, &o, &limits, err) ||
         !lg_host_open(templates, NULL, arena, &r->host, err) ||
         !lg_graph_build(r->file, r->host, &o, arena, &r->arch_graph, err) || /* 3 graph */

@@ -172,8 +172,10 @@ static bool add_tensors(job *j, const lg_at *root, lb_err *err) {
     for (size_t i = 0; i < n; i++) {
         lg_at at = lg_at_item(&list, i);
         tensor *t = &j->tensors[i];
-        if (!read_tensor(j, &at, t, err) ||
-            !lg_gguf_write_tensor(j->writer, t->name, t->type, t->n_dims, t->ne, err)) {
+        if (!read_tensor(j, &at, t, err)) {
+            return j->o->types != NULL && lb_err_prefix(err, "--types %.40s", j->o->types);
+        }
+        if (!lg_gguf_write_tensor(j->writer, t->name, t->type, t->n_dims, t->ne, err)) {
             return false;
         }
     }

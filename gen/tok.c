@@ -96,20 +96,23 @@ static bool find_kind(lg_tok_build *b, const lg_tok_options *options, bool *ther
     lg_gguf_str model = {0};
     lg_tok *t = b->t;
     *there = false;
-    if (lg_gguf_find(b->g, KEY("model")) == NULL) {
-        return true;
-    }
-    if (!lg_gguf_str_key(b->g, KEY("model"), &model, err)) {
+    bool named = lg_gguf_find(b->g, KEY("model")) != NULL;
+    if (named && !lg_gguf_str_key(b->g, KEY("model"), &model, err)) {
         return false;
     }
-    if (text_is(&model, "none") || text_is(&model, "no_vocab")) {
-        return true;
+    if (!named || text_is(&model, "none") || text_is(&model, "no_vocab")) {
+        return options->pre == NULL ||
+               lb_err_set(err, LB_BAD_VALUE, "--pre %s: this model has no tokenizer",
+                          options->pre);
     }
     *there = true;
     if (text_is(&model, "llama")) {
         t->kind = LG_TOK_SCORES;
         t->space_marks = true;
-        return true;
+        return options->pre == NULL ||
+               lb_err_set(err, LB_BAD_VALUE,
+                          "--pre %s: this model's tokenizer (SPM) does not cut text into words",
+                          options->pre);
     }
     bool gemma4 = text_is(&model, "gemma4");
     if (!gemma4 && !text_is(&model, "gpt2")) {

@@ -60,7 +60,7 @@ bool lb_out_open(const char *path, lb_arena *arena, lb_out *out, lb_err *err) {
     }
     o.fd = open(o.temp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
     if (o.fd < 0) {
-        return lb_err_set(err, LB_IO, "%s: %s", o.temp, strerror(errno));
+        return lb_err_set(err, LB_IO, "%s: %s", o.path, strerror(errno));
     }
     *out = o;
     return true;

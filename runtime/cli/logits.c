@@ -54,6 +54,11 @@ static bool parse(rt_cli *c, int argc, char **argv, options *o, bool *go, lb_err
     if (o->ids != NULL && (o->text.prompt != NULL || o->text.file != NULL)) {
         return lb_err_set(err, LB_USAGE, "give --ids or a text, not both");
     }
+    const char *not_ids = o->special ? "--special" : o->no_bos ? "--no-bos" : NULL;
+    if (o->ids != NULL && not_ids != NULL) {
+        return lb_err_set(err, LB_USAGE, "--ids and %s exclude each other: it is about text",
+                          not_ids);
+    }
     return true;
 }
 

@@ -24,13 +24,7 @@ from test_hostile import tiny
 
 LAGEN = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ROOT / "build" / "lagen").resolve()
 SANITIZED = "san" in LAGEN.parts
-MODEL = ["--model", "--arch", "--ctx", "--slots", "--chunk", "--kv", "--pre", "--rope-mscale", "--rope-beta", "--help"]
-EMIT = MODEL + ["--out", "--weights", "--jobs", "--compiler", "--host", "--template"]
-OPTIONS = {
-    "synth": ["--out", "--types", "--layers", "--seed", "--distinct-rows", "--header-only", "--help"],
-    "inspect": ["--json", "--help"], "targets": ["--json", "--help"], "verify": ["--replay", "--help"],
-    "plan": MODEL + ["--json", "--dump"], "emit": EMIT, "build": EMIT,
-}
+COMMANDS = ("synth", "inspect", "targets", "verify", "plan", "emit", "build")
 DUMPS = ("graph", "fuse", "launch", "memory", "prove")
 WORK = tempfile.TemporaryDirectory()
 FOLDER = pathlib.Path(WORK.name)
@@ -77,17 +71,16 @@ def plan_of(data, *options):
 # ---- help and usage
 
 
-def help_names_every_option():
+def help_is_there():
+    """What it says of options is the matter of test_options.py."""
     p = lagen("--help")
     assert p.returncode == 0 and p.stderr == ""
-    for command, options in OPTIONS.items():
+    for command in COMMANDS:
         assert re.search(rf"^  {command} ", p.stdout, re.M), command
         for flag in ("--help", "-h"):
             h = lagen(command, flag)
             assert h.returncode == 0 and h.stderr == "", command
             assert h.stdout.startswith(f"usage: lagen {command} "), h.stdout
-            named = re.findall(r"(?:^|, )  ?(--[a-z-]+)", h.stdout, re.M) + re.findall(r", (--[a-z-]+)", h.stdout)
-            assert set(named) == set(options), f"{command}: {sorted(set(named) ^ set(options))}"
             assert max(map(len, h.stdout.splitlines())) <= 100
 
 
@@ -96,21 +89,9 @@ def usage_errors_are_2():
     assert p.returncode == 2 and p.stdout == "" and "commands:" in p.stderr
     refused(2, "unknown command 'nosuch'", "nosuch")
     refused(2, "unknown command '--version'", "--version")
-    for command in OPTIONS:
-        refused(2, "unknown option '--nosuch'", command, "--nosuch")
     for command in ("plan", "emit", "build"):
         refused(2, "needs --model", command)
-        refused(2, "--model needs a value", command, "--model")
-        for option, most in (("--ctx", 16777216), ("--slots", 1024), ("--chunk", 131072)):
-            for bad in ("0", str(most + 1), "-1", "5x", "", "1e3", "99999999999999999999"):
-                refused(2, option, command, "-m", "x", option, bad)
-    refused(2, "needs RECIPE", "synth", "-o", "x")
     refused(2, "needs --out", "synth", "synth/llama-tiny")
-    refused(2, "needs FILE", "inspect")
-    refused(2, "needs DIR", "verify")
-    refused(2, "unexpected argument 'x'", "targets", "x")
-    refused(2, "--weights: 'melt' is neither pack nor link", "emit", "-m", "x", "--weights", "melt")
-    refused(2, "--dump: 'nosuch' is no step", "plan", "-m", "x", "--dump", "nosuch")
 
 
 def missing_things_are_1():
@@ -122,7 +103,7 @@ def missing_things_are_1():
     (FOLDER / "empty").mkdir()
     refused(3, "empty/manifest.json: No such file", "verify", FOLDER / "empty")
     refused(1, "nosuch.lua", "synth", "synth/nosuch", "-o", "x.gguf")
-    refused(1, "no target 'nosuch'", "plan", "-m", synth("tiny.gguf"), "--arch", "nosuch")
+    refused(1, "--arch: no target 'nosuch'", "plan", "-m", synth("tiny.gguf"), "--arch", "nosuch")
     refused(1, "--kv: 'q4_0' is no type of keys and values; there are f16, q8_0", "plan", "-m", "x", "--kv", "q4_0")
     refused(1, "not a regular file", "inspect", FOLDER)
     assert not (FOLDER / "x.gguf").exists()
@@ -524,7 +505,7 @@ def main():
     if not LAGEN.exists():
         t.skip("the command line", f"no {LAGEN.name} here")
         return t.done()
-    for test in (help_names_every_option, usage_errors_are_2, missing_things_are_1, limits_name_what_would_do, json_is_json,
+    for test in (help_is_there, usage_errors_are_2, missing_things_are_1, limits_name_what_would_do, json_is_json,
                  plan_text_and_json_agree, dumps_are_stable, every_cpu_row_plans, a_66_gib_model_is_planned_at_once,
                  header_only_plans_like_the_whole, two_folders_are_byte_identical, a_second_emit_writes_nothing,
                  another_context_leaves_no_old_kernels, emitted_text_is_clean, emitted_lines_are_short,
