@@ -46,6 +46,9 @@ local function windows(g, d)
   local window = g:int("laguna.attention.sliding_window", 0, 1 << 30, 0)
   local pattern = get(g.meta, "laguna.attention.sliding_window_pattern", 4)
   local period = math.type(pattern) == "integer" and pattern or 4
+  if math.type(pattern) ~= "integer" and type(pattern) ~= "table" then
+    fail("key 'laguna.attention.sliding_window_pattern' is neither an integer nor a list")
+  end
   if period < 0 then
     fail("key 'laguna.attention.sliding_window_pattern' is " .. period)
   end

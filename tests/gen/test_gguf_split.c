@@ -15,6 +15,7 @@
 
 #include "gen/gguf_bytes.h"
 #include "gguf_value.h"
+#include "named.h"
 
 /* A folder with the parts of one model; each test bends one thing before writing. */
 typedef struct folder {
@@ -199,7 +200,35 @@ static void parts_of_another_split(void **state) {
     clean(&f);
 }
 
-static void totals_and_names_over_all_parts(void **state) {
+/* Each of the keys once in every type that is none of integers. */
+static void keys_of_a_wrong_type(void **state) {
+    (void)state;
+    static const char *const keys[] = {"split.no", "split.count", "split.tensors.count"};
+    static const lg_gguf_type wrong[] = {LG_GGUF_F32, LG_GGUF_F64, LG_GGUF_BOOL, LG_GGUF_STR,
+                                         LG_GGUF_ARRAY};
+    for (size_t k = 0; k < 3; k++) {
+        for (size_t t = 0; t < sizeof wrong / sizeof *wrong; t++) {
+            folder f;
+            make(&f);
+            for (unsigned i = 0; i < 3; i++) {
+                const unsigned right[] = {i, 3, 3};
+                for (size_t j = 0; j < 3; j++) {
+                    if (j == k && i == 0) {
+                        gb_any(&f.part[i], keys[j], wrong[t]);
+                    } else {
+                        gb_u16(&f.part[i], keys[j], right[j]);
+                    }
+                }
+            }
+            put_tensors(&f);
+            write_parts(&f);
+            refused(f.path[0], LB_BAD_TYPE, keys[k]);
+            clean(&f);
+        }
+    }
+}
+
+static void totals_over_all_parts(void **state) {
     (void)state;
     for (int32_t total = -1; total <= 4; total++) {
         folder f;
@@ -216,6 +245,10 @@ static void totals_and_names_over_all_parts(void **state) {
         }
         clean(&f);
     }
+}
+
+static void a_name_in_two_parts(void **state) {
+    (void)state;
     folder f;
     make(&f);
     for (unsigned i = 0; i < 3; i++) {
@@ -323,7 +356,9 @@ int main(void) {
         cmocka_unit_test(wrong_first_part),
         cmocka_unit_test(first_part_claims_too_much),
         cmocka_unit_test(parts_of_another_split),
-        cmocka_unit_test(totals_and_names_over_all_parts),
+        named_test("B03 keys of splits in every wrong type", keys_of_a_wrong_type),
+        cmocka_unit_test(totals_over_all_parts),
+        named_test("B19 a tensor in two parts", a_name_in_two_parts),
         cmocka_unit_test(damaged_part),
         cmocka_unit_test(each_allocation_may_fail),
         cmocka_unit_test(a_huge_file_opens_at_once),

@@ -15,6 +15,7 @@
 
 #include "base/file.h"
 #include "gguf_bytes.h"
+#include "named.h"
 #include "pack.h"
 #include "plans.h"
 
@@ -310,8 +311,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(long_images, setup, teardown),
         cmocka_unit_test_setup_teardown(stopping_leaves_nothing, setup, teardown),
         cmocka_unit_test_setup_teardown(places_that_cannot_be_written, setup, teardown),
-        cmocka_unit_test_setup_teardown(scales_must_be_finite, setup, teardown),
-        cmocka_unit_test_setup_teardown(the_expert_is_named, setup, teardown),
+        named_test_fixture("B24 scales must be finite", scales_must_be_finite, setup, teardown),
+        named_test_fixture("B24 which expert has the NaN", the_expert_is_named, setup, teardown),
         cmocka_unit_test_setup_teardown(overlapping_places, setup, teardown),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
