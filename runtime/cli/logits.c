@@ -71,6 +71,7 @@ typedef struct sink {
     const char *raw; /* path of the file, or NULL: tables */
     lb_out file;     /* a regular one: whole under its name, or not there */
     FILE *stream;    /* a pipe or a device, else NULL */
+    const volatile sig_atomic_t *stop; /* a signal is no reason to leave a part of a file behind */
 } sink;
 
 static bool print_top(sink *s, uint32_t pos, const float *logits, lb_err *err) {
@@ -144,9 +145,9 @@ static bool get_tokens(rt_cli *c, const options *o, uint32_t **ids, size_t *n, l
 }
 
 static bool feed(rt_cli *c, const options *o, const uint32_t *ids, uint32_t n, sink *s,
-                 const volatile sig_atomic_t *interrupt, lb_err *err) {
+                 lb_err *err) {
     rt_seq *seq = &c->engine->seqs[0];
-    rt_feed_opts how = {.visit = o->all ? show : NULL, .visit_arg = s, .interrupt = interrupt};
+    rt_feed_opts how = {.visit = o->all ? show : NULL, .visit_arg = s, .interrupt = s->stop};
     return rt_seq_feed(seq, ids, n, &how, err) &&
            (o->all || show(s, n - 1, rt_engine_logits(c->engine, 0), err));
 }
@@ -157,29 +158,21 @@ static bool to_stream(rt_cli *c, const options *o, const uint32_t *ids, uint32_t
     if (s->stream == NULL) {
         return lb_err_set(err, LB_IO, "%s: %s", o->raw, strerror(errno));
     }
-    bool ok = feed(c, o, ids, n, s, NULL, err);
+    bool ok = feed(c, o, ids, n, s, err);
     if (fclose(s->stream) != 0 && ok) {
         ok = lb_err_set(err, LB_IO, "%s: %s", o->raw, strerror(errno));
     }
     return ok;
 }
 
-/* A signal is no reason to leave a part of the file behind. */
 static bool to_file(rt_cli *c, const options *o, const uint32_t *ids, uint32_t n, sink *s,
                     lb_err *err) {
-    static const int SIGNALS[] = {SIGINT, SIGTERM, SIGHUP, 0};
-    const volatile sig_atomic_t *stop = lb_stop_catch(SIGNALS);
     bool ok = lb_out_open(o->raw, &c->arena, &s->file, err);
     if (ok) {
-        ok = feed(c, o, ids, n, s, stop, err) && lb_out_finish(&s->file, err);
+        ok = feed(c, o, ids, n, s, err) && lb_out_finish(&s->file, err);
         lb_out_abort(&s->file); /* does nothing after a finished file */
     }
     return ok;
-}
-
-static bool feed_all(rt_cli *c, const options *o, const uint32_t *ids, uint32_t n, sink *s,
-                     lb_err *err) {
-    return feed(c, o, ids, n, s, NULL, err);
 }
 
 /* The hidden states of all layers and positions, kept until the last step is done. */
@@ -220,7 +213,7 @@ static bool traced(rt_cli *c, const options *o, const uint32_t *ids, uint32_t n,
         return how(c, o, ids, n, s, err);
     }
     l.rows = lb_alloc_n(&c->arena, n_floats, sizeof *l.rows, err);
-    if (l.rows == NULL) {
+    if (l.rows == NULL || !lb_out_open(o->trace, &c->arena, &file, err)) {
         return false;
     }
     c->engine->memory.arenas[RT_TRACE] = (uint8_t *)(uintptr_t)&trace;
@@ -229,14 +222,14 @@ static bool traced(rt_cli *c, const options *o, const uint32_t *ids, uint32_t n,
     if (ok && l.failed && err != NULL) {
         *err = l.err;
     }
-    ok = ok && !l.failed && lb_out_open(o->trace, &c->arena, &file, err);
-    ok = ok && lb_out_write(&file, l.rows, n_floats * sizeof *l.rows, err) &&
+    ok = ok && !l.failed && lb_out_write(&file, l.rows, n_floats * sizeof *l.rows, err) &&
          lb_out_finish(&file, err);
     lb_out_abort(&file); /* does nothing after a finished file */
     return ok;
 }
 
 static bool run_engine(rt_cli *c, const options *o, const uint32_t *ids, uint32_t n, lb_err *err) {
+    static const int SIGNALS[] = {SIGINT, SIGTERM, SIGHUP, 0};
     sink s = {.cli = c, .raw = o->raw, .n_top = (uint32_t)o->top};
     struct stat st;
     s.top = lb_alloc_n(&c->arena, s.n_top, sizeof s.top[0], err);
@@ -245,8 +238,12 @@ static bool run_engine(rt_cli *c, const options *o, const uint32_t *ids, uint32_
         !rt_cli_start(c, &o->team, err)) {
         return false;
     }
+    if (o->raw == NULL && o->trace == NULL) {
+        return feed(c, o, ids, n, &s, err);
+    }
+    s.stop = lb_stop_catch(SIGNALS);
     if (o->raw == NULL) {
-        return traced(c, o, ids, n, &s, feed_all, err);
+        return traced(c, o, ids, n, &s, feed, err);
     }
     bool regular = stat(o->raw, &st) != 0 || S_ISREG(st.st_mode);
     return traced(c, o, ids, n, &s, regular ? to_file : to_stream, err);

@@ -111,6 +111,9 @@ def logits_at_every_call():
     (FOLDER / "l").mkdir()
     n, _ = each_failing_call([PROGRAM, "logits", "-p", "x" * 200, "--all", "--raw", "l/raw"], FOLDER, every, after)
     assert n >= 5 and (FOLDER / "l" / "raw").stat().st_size == 200 * 4 * 259
+    (FOLDER / "l" / "raw").unlink()
+    n, _ = each_failing_call([PROGRAM, "logits", "-p", "x", "--raw", "/dev/null", "--trace", "l/trace"], FOLDER, every, after)
+    assert n >= 4 and (FOLDER / "l" / "trace").exists()
 
 
 def a_new_program_at_many_calls():

@@ -99,7 +99,7 @@ COMMANDS = {
         **TEXT, **THREADS, "--no-bos": Flag(), "--all": Flag(), "--top": Uint(1, 259),
         "--ids": Name(("259", 2, "--ids: '259' does not begin with a token id in 0..258"), ("-1", 2, "'-1' does not begin"),
                       ("1,", 2, "'' does not"), ("x", 2, "'x' does not")),
-        "--raw": Name(("nosuch/x", 1, "nosuch/x: No such file"))}),
+        "--raw": Name(("nosuch/x", 1, "nosuch/x: No such file")), "--trace": Name(("nosuch/x", 1, "nosuch/x: No such file"))}),
     ("cli", "eval"): (["text"], {
         **THREADS, "--ctx": Uint(4, 256), "--windows": Uint(1, 10**9), "--special": Flag(), "--json": Flag()}),
     ("cli", "bench"): ([], {
@@ -114,7 +114,7 @@ COMMANDS = {
         "--prompt-rows": Uint(1, None), "--queue": Uint(0, 65536), "--connections": Uint(1, 65536),
         "--body-limit": Uint(1024, 1 << 30, size=True), "--header-timeout": Uint(1, 86400),
         "--min-rate": Uint(0, 1 << 30, size=True), "--keepalive": Uint(1, 3600), "--drain": Uint(0, 86400),
-        "--no-self-test": Flag(), "--keep-billing-header": Flag()}),
+        "--think-budget": Uint(0, 2**32 - 1), "--no-self-test": Flag(), "--keep-billing-header": Flag()}),
 }
 POSITIONAL = {("lagen", "synth"): "RECIPE", ("lagen", "inspect"): "FILE", ("lagen", "verify"): "DIR", ("cli", "eval"): "FILE"}
 

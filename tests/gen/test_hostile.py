@@ -215,7 +215,6 @@ def plan_cases():
     gate = "blk.0.ffn_gate.weight"
     yield "B23 ffn_gate of another width", tiny(shapes={gate: [64, 96]}), "ffn_gate"
     yield "B23 attn_q of other heads", tiny(number("llama.attention.key_length", 32)), "attn_q"
-    yield "B20 mxfp4", tiny(types={up: 39}), "mxfp4"
     yield "B20 q2_0", tiny(types={up: 42}), "q2_0"
     for bits in (0x7C00, 0x7E00):
         yield f"B24 a scale of 0x{bits:04x}", with_scale(bits), "token_embd.weight"
