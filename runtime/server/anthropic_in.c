@@ -299,8 +299,14 @@ static bool take_choice(rt_ask *a, bool *none, lb_err *err) {
     }
     a->one_call = single;
     *none = type == 1;
-    return type < 2 || lb_err_set(err, LB_UNSUPPORTED, "tool_choice: only auto and none are "
-                                  "supported yet");
+    a->form.call = type >= 2;
+    if (type == 3) {
+        a->form.name = json_string_value(json_object_get(choice, "name"));
+        if (a->form.name == NULL) {
+            return lb_err_set(err, LB_MISSING, "tool_choice: it names no tool");
+        }
+    }
+    return true;
 }
 
 static bool take_tools(rt_ask *a, json_t *out, lb_err *err) {
@@ -314,7 +320,8 @@ static bool take_tools(rt_ask *a, json_t *out, lb_err *err) {
             return false;
         }
     }
-    return true;
+    return !a->form.call || json_array_size(out) > 0 ||
+           lb_err_set(err, LB_BAD_VALUE, "tool_choice: there are no tools");
 }
 
 /* ---- the rest */
@@ -338,15 +345,14 @@ static bool take_thinking_mode(rt_ask *a, lb_err *err) {
     return true;
 }
 
-static bool take_format(const rt_ask *a, lb_err *err) {
+static bool take_format(rt_ask *a, lb_err *err) {
     const json_t *config = NULL;
-    if (!rt_field_object(a->root, "output_config", &config, err)) {
-        return false;
-    }
-    if (rt_field(config, "format") != NULL || rt_field(a->root, "output_format") != NULL) {
-        return lb_err_set(err, LB_UNSUPPORTED, "output_config: formats are not supported yet");
-    }
-    return true;
+    const json_t *format = NULL;
+    const json_t *old = NULL;
+    return rt_field_object(a->root, "output_config", &config, err) &&
+           rt_field_object(config, "format", &format, err) &&
+           rt_field_object(a->root, "output_format", &old, err) &&
+           rt_ask_format(a, format != NULL ? format : old, "output_config", err);
 }
 
 bool rt_anthropic_parse(rt_ask *a, bool counting, lb_err *err) {

@@ -230,7 +230,7 @@ static void make_jobs(rt_ask *a) {
             .n_predict = a->max_tokens != 0 ? a->max_tokens : room, .params = a->params,
             .stops = a->stops, .n_stops = a->n_stops, .chat = a->is_chat ? m->chat : NULL,
             .tools = a->tools, .one_call = a->one_call, .rendered = &a->rendered,
-            .think_close = a->think_close, .n_think_close = a->n_think_close,
+            .grammar = a->grammar, .think_close = a->think_close, .n_think_close = a->n_think_close,
             .think_budget = a->think_budget, .n_top = a->n_top};
         j->o.params.seed += i;
     }
@@ -276,7 +276,7 @@ static bool in_budget(const rt_ask *a, lb_err *err) {
 bool rt_ask_run(rt_ask *a, lb_err *err) {
     rt_request *r = a->r;
     if (!rt_ask_prompt(a, err) || !in_budget(a, err) || !rt_ask_think_close(a, err) ||
-        !rt_mail_init(&a->mail, err)) {
+        !rt_ask_form(a, err) || !rt_mail_init(&a->mail, err)) {
         return false;
     }
     a->has_mail = true;

@@ -8,6 +8,7 @@
 
 #include <jansson.h>
 
+#include "server/grammar.h"
 #include "server/json_out.h"
 #include "server/server.h"
 
@@ -49,6 +50,13 @@ struct rt_ask {
     rt_chat_options render;
     const json_t *tools;    /* that may be called; NULL: none */
     bool one_call;
+    struct {                /* what the answer must be */
+        bool json, call;
+        const json_t *schema; /* of json; NULL: any object */
+        const char *where;    /* the member of the request that says so */
+        const char *name;     /* of call: the tool; NULL: any */
+    } form;
+    const rt_grammar *grammar; /* made of it; NULL: anything goes */
     rt_string text;         /* not is_chat: the prompt, or ids */
     bool no_special;        /* of a text: no BOS or EOS is added */
     bool no_parse;          /* of a text: names of special tokens are text */
@@ -90,6 +98,11 @@ bool rt_ask_prompt(rt_ask *a, lb_err *err);
 
 /* The tokens that end a thought, if there is a budget and the model's format has thoughts. */
 bool rt_ask_think_close(rt_ask *a, lb_err *err);
+
+/* The form that the answer must have: a member in OpenAI's words (NULL: none), and the grammar of
+ * a->form. LB_UNSUPPORTED for what cannot be guaranteed. */
+bool rt_ask_format(rt_ask *a, const json_t *format, const char *where, lb_err *err);
+bool rt_ask_form(rt_ask *a, lb_err *err);
 
 /* Members that several APIs share: ask_fields.c. */
 bool rt_ask_sampling(rt_ask *a, lb_err *err);

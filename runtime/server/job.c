@@ -1,6 +1,7 @@
 /* job.c -- see job.h. */
 #include "server/job.h"
 
+#include <math.h>
 #include <string.h>
 
 enum { JOB_BYTES = 64 * 1024 * 1024 };
@@ -107,6 +108,8 @@ bool rt_job_start(rt_job *j, rt_seq *seq, lb_err *err) {
     return j->piece != NULL && rt_sampler_start(&j->sampler, &j->o.params, m->n_vocab, err) &&
            rt_stream_new(&j->stream, max, longest, &j->arena, err) &&
            rt_stream_start(&j->stream, j->o.stops, j->o.n_stops, err) &&
+           (j->o.grammar == NULL ||
+            rt_gmachine_new(j->o.grammar, &j->arena, &j->form, err)) &&
            (j->o.chat == NULL ||
             rt_output_new(j->o.chat->output, j->o.tools, j->o.rendered, on_event, j, &j->arena,
                           &j->machine, err));
@@ -150,17 +153,57 @@ static bool is_forced(const rt_job *j) {
                                 j->n_thought >= j->o.think_budget));
 }
 
+/* Whether a token fits the form that the answer must have. Tokens without text, control tokens
+ * among them, fit nowhere. */
+static bool fits(rt_job *j, uint32_t token) {
+    size_t n = 0;
+    if (rt_token_is_eog(j->detok.tok, token)) {
+        return rt_gmachine_may_end(j->form);
+    }
+    const char *s = rt_token_piece(j->detok.tok, token, false, &n);
+    return n > 0 && rt_gmachine_fits(j->form, s, n);
+}
+
+static bool is_formed(const rt_job *j) {
+    return j->form != NULL && (j->machine == NULL || !rt_output_reasoning(j->machine));
+}
+
+static bool pick(rt_job *j, rt_sample_scratch *scratch, const float *logits, lb_err *err) {
+    return rt_sampler_pick(&j->sampler, scratch, logits, j->seq->tokens, j->seq->n_tokens,
+                           &j->token, err);
+}
+
+/* Most of the time what is chosen fits. If it does not, the choice is made again among tokens that
+ * do, with the same random numbers. */
 static bool choose(rt_job *j, rt_sample_scratch *scratch, const float *logits, lb_err *err) {
     if (is_forced(j)) {
         j->token = j->o.think_close[j->n_forced++];
         return true;
     }
-    return rt_sampler_pick(&j->sampler, scratch, logits, j->seq->tokens, j->seq->n_tokens,
-                           &j->token, err);
+    if (!is_formed(j)) {
+        return pick(j, scratch, logits, err);
+    }
+    rt_rng before = j->sampler.rng;
+    if (!pick(j, scratch, logits, err) || fits(j, j->token)) {
+        return j->token < j->sampler.n_vocab;
+    }
+    j->sampler.rng = before;
+    for (uint32_t i = 0; i < j->sampler.n_vocab; i++) {
+        j->masked[i] = logits[i] > -INFINITY && fits(j, i) ? logits[i] : -INFINITY;
+    }
+    return pick(j, scratch, j->masked, err);
+}
+
+/* The form reads the token's text; once nothing can follow, the answer is over. */
+static void read_form(rt_job *j) {
+    size_t n = 0;
+    const char *s = rt_token_piece(j->detok.tok, j->token, false, &n);
+    rt_gmachine_take(j->form, s, n);
 }
 
 bool rt_job_next(rt_job *j, rt_sample_scratch *scratch, const float *logits, lb_err *err) {
     const rt_tokenizer *tok = j->detok.tok;
+    bool formed = is_formed(j) && !is_forced(j);
     if (!choose(j, scratch, logits, err)) {
         return false;
     }
@@ -173,12 +216,18 @@ bool rt_job_next(rt_job *j, rt_sample_scratch *scratch, const float *logits, lb_
     if (j->o.n_top >= 0 && !send_token(j, scratch, logits, err)) {
         return false;
     }
+    if (formed) {
+        read_form(j);
+    }
     size_t n = rt_detok_push(&j->detok, j->token, j->piece);
     if (!take_text(j, j->piece, n, err)) {
         return false;
     }
     if (!j->ended && j->machine != NULL && rt_output_over(j->machine)) {
         return end_with(j, RT_STOP_EOG, err); /* the end of the turn, spelled in ordinary text */
+    }
+    if (!j->ended && formed && rt_gmachine_must_end(j->form)) {
+        return end_with(j, RT_STOP_EOG, err);
     }
     if (!j->ended && j->n_generated >= j->o.n_predict) {
         return end_with(j, RT_STOP_LENGTH, err);

@@ -8,6 +8,7 @@
 #define RT_SERVER_JOB_H
 
 #include "chat/output.h"
+#include "server/grammar.h"
 #include "server/mail.h"
 #include "session.h"
 
@@ -23,6 +24,7 @@ typedef struct rt_job_opts {
     const json_t *tools;          /* calls are looked for if there are any */
     bool one_call;                /* the answer ends after the first one */
     const rt_rendered *rendered;  /* with chat */
+    const rt_grammar *grammar;    /* of the answer behind its reasoning; NULL: anything */
     const uint32_t *think_close;  /* tokens that end the thought; forced when the budget is spent */
     uint32_t n_think_close;
     uint32_t think_budget;        /* UINT32_MAX: none */
@@ -57,6 +59,8 @@ struct rt_job {
     rt_stream stream;
     rt_detok detok;
     rt_output *machine;
+    rt_gmachine *form;
+    float *masked; /* [n_vocab], the scheduler's: logits of tokens that fit */
     char *piece; /* room for a token's text */
     lb_arena arena;
 };

@@ -13,10 +13,10 @@ static const rt_refused REFUSED[] = {
     {"web_search_options", "the server looks nothing up"},
     {"top_a", "top_p and min_p are"},
     {"mirostat", "top_p and min_p are"},
-    {"grammar", "not yet"},
-    {"guided_json", "not yet"},
-    {"guided_regex", "not yet"},
-    {"guided_grammar", "not yet"},
+    {"grammar", "response_format takes a schema"},
+    {"guided_json", "response_format takes a schema"},
+    {"guided_regex", "response_format takes a schema"},
+    {"guided_grammar", "response_format takes a schema"},
 };
 
 bool rt_openai_max_tokens(rt_ask *a, lb_err *err) {
@@ -48,20 +48,24 @@ static bool read_logprobs(rt_ask *a, lb_err *err) {
     return true;
 }
 
-static bool read_format(const rt_ask *a, lb_err *err) {
+static bool read_format(rt_ask *a, lb_err *err) {
     const json_t *format = NULL;
-    if (!rt_field_object(a->root, "response_format", &format, err)) {
-        return false;
-    }
-    const json_t *type = json_object_get(format, "type");
-    if (format == NULL || rt_is_word(type, "text")) {
-        return true;
-    }
-    return lb_err_set(err, LB_UNSUPPORTED, "response_format: type '%.40s' is not supported yet; "
-                      "text is", json_is_string(type) ? json_string_value(type) : "(none)");
+    return rt_field_object(a->root, "response_format", &format, err) &&
+           rt_ask_format(a, format, "response_format", err);
 }
 
-/* Which tools may be called: all, or none; what must be called is not supported yet. */
+/* {"type": "function", "function": {"name": ...}} */
+static bool read_named(rt_ask *a, const json_t *choice, lb_err *err) {
+    const json_t *name = json_object_get(json_object_get(choice, "function"), "name");
+    if (!rt_is_word(json_object_get(choice, "type"), "function") || !json_is_string(name)) {
+        return lb_err_set(err, LB_BAD_VALUE, "tool_choice: must be auto, none, required or a "
+                          "function's name");
+    }
+    a->form.name = json_string_value(name);
+    return true;
+}
+
+/* Which tools may be called: all, or none; and whether one must be. */
 static bool read_tool_choice(rt_ask *a, const json_t **tools, lb_err *err) {
     const json_t *choice = rt_field(a->root, "tool_choice");
     bool parallel = true;
@@ -80,7 +84,8 @@ static bool read_tool_choice(rt_ask *a, const json_t **tools, lb_err *err) {
     if (json_array_size(*tools) == 0) {
         return lb_err_set(err, LB_BAD_VALUE, "tool_choice: there are no tools");
     }
-    return lb_err_set(err, LB_UNSUPPORTED, "tool_choice: only auto and none are supported yet");
+    a->form.call = true;
+    return rt_is_word(choice, "required") || read_named(a, choice, err);
 }
 
 static bool read_effort(rt_ask *a, lb_err *err) {

@@ -9,8 +9,7 @@
 static const rt_refused REFUSED[] = {
     {"suffix", "the model continues texts"},
     {"echo", "the prompt is the client's already"},
-    {"grammar", "not yet"},
-    {"response_format", "not yet"},
+    {"grammar", "response_format takes a schema"},
 };
 
 /* ---- the request */
@@ -57,11 +56,14 @@ static bool read_prompt(rt_ask *a, lb_err *err) {
 
 static bool parse(rt_ask *a, lb_err *err) {
     int64_t best = 1;
+    const json_t *format = NULL;
     int64_t probs = -1;
     if (!rt_fields_refuse(a->root, REFUSED, sizeof REFUSED / sizeof REFUSED[0], err) ||
         !read_prompt(a, err) || !rt_ask_sampling(a, err) || !rt_ask_stops(a, "stop", err) ||
         !rt_ask_stream(a, err) || !rt_openai_max_tokens(a, err) ||
         !rt_field_int(a->root, "logprobs", 0, 20, &probs, err) ||
+        !rt_field_object(a->root, "response_format", &format, err) ||
+        !rt_ask_format(a, format, "response_format", err) ||
         !rt_field_int(a->root, "best_of", 1, RT_MAIL_CHOICES, &best, err)) {
         return false;
     }

@@ -13,6 +13,7 @@ struct rt_sched {
     rt_metrics *metrics;
     lb_arena arena;
     rt_sample_scratch *scratch;
+    float *masked;     /* [n_vocab] */
     rt_feed *feeds;    /* [n_slots] */
     rt_job **fed;      /* [n_slots]: whose feed it is */
     rt_job **running;  /* [n_running], in the order of their start */
@@ -82,6 +83,7 @@ static void begin(rt_sched *s, rt_job *j) {
     s->busy[slot] = true;
     s->used_at[slot] = ++s->clock;
     j->started_s = rt_seconds();
+    j->masked = s->masked;
     atomic_fetch_add(&s->metrics->answers, 1);
     atomic_fetch_add(&s->metrics->prompt_tokens, j->o.n_prompt);
     if (!rt_job_start(j, q, &err)) {
@@ -351,6 +353,7 @@ static bool alloc(rt_sched *s, lb_err *err) {
     s->used_at = lb_alloc_n(&s->arena, n, sizeof *s->used_at, err);
     return s->feeds != NULL && s->fed != NULL && s->running != NULL && s->busy != NULL &&
            s->used_at != NULL &&
+           (s->masked = lb_alloc_n(&s->arena, m->n_vocab, sizeof *s->masked, err)) != NULL &&
            rt_sample_scratch_new(m->n_vocab, m->ctx, &s->arena, &s->scratch, err);
 }
 

@@ -207,8 +207,8 @@ def test_refused(s):
             ({"messages": [{"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a", "content": [image]}]}]}, "results"),
             ({"messages": [{"role": "user", "content": [{"type": "tool_result"}]}]}, "tool_use_id"),
             ({"system": 5}, "system"), ({"system": [image]}, "system[0]"), ({"tools": [{"type": "web_search_20250305", "name": "w"}]}, "web_search"),
-            ({"tools": [{"name": "x"}]}, "tools[0]"), ({"tools": TOOLS, "tool_choice": {"type": "any"}}, "tool_choice"),
-            ({"tools": TOOLS, "tool_choice": {"type": "tool", "name": "add"}}, "tool_choice"), ({"thinking": {"type": "maybe"}}, "type"),
+            ({"tools": [{"name": "x"}]}, "tools[0]"), ({"tool_choice": {"type": "any"}}, "tool_choice"),
+            ({"tools": TOOLS, "tool_choice": {"type": "tool", "name": "sub"}}, "tool_choice"), ({"tools": TOOLS, "tool_choice": {"type": "tool"}}, "tool_choice"), ({"thinking": {"type": "maybe"}}, "type"),
             ({"thinking": {"type": "enabled", "budget_tokens": 0}}, "budget_tokens"), ({"temperature": 2.5}, "temperature"),
             ({"stop_sequences": [""]}, "stop_sequences"), ({"mcp_servers": [{"url": "x"}]}, "mcp_servers"),
             ({"output_config": {"format": {"type": "json_schema"}}}, "output_config"), ({"stream": 1}, "stream")):

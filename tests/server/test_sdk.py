@@ -80,6 +80,25 @@ def test_openai_calculator(s):
         assert r.choices[0].message.content == "The sum is 5.</tool_response>"  # the script goes to the turn's end
 
 
+def test_openai_structured(s):
+    need(openai, "openai")
+    import pydantic
+
+    class Step(pydantic.BaseModel):
+        why: str
+        result: int
+
+    class Answer(pydantic.BaseModel):
+        steps: list[Step]
+        final: float | None
+    said = '{"steps": [{"why": "2+3", "result": 5}], "final": 5.0}'
+    r = oa(s).chat.completions.parse(model="stub", messages=user("say:" + said), response_format=Answer, temperature=0)
+    assert r.choices[0].message.parsed == Answer.model_validate_json(said)
+    r = oa(s).chat.completions.parse(model="stub", messages=user("say:" + CALL), temperature=0, tool_choice="required", tools=[
+        openai.pydantic_function_tool(type("add", (pydantic.BaseModel,), {"__annotations__": {"a": int, "b": int}}))])
+    assert r.choices[0].message.tool_calls[0].function.parsed_arguments.b == 3
+
+
 def test_openai_errors(s):
     need(openai, "openai")
     c = oa(s)

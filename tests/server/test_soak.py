@@ -96,7 +96,7 @@ def test_soak_under_thread_sanitizer():
     skip = ("cuda/", "cli/", "recorder/", "main_")
     sources = [p for p in sorted((root / "runtime").rglob("*.c")) if not str(p.relative_to(root / "runtime")).startswith(skip)]
     sources += [root / "tests/server/stub_model.c", root / "tests/server/stub_server.c"]
-    flags = ["-std=c11", "-D_GNU_SOURCE", "-O1", "-g", "-fsanitize=thread", f"-I{root}/runtime", f"-I{root}/tests"]
+    flags = ["-std=c11", "-O1", "-g", "-fsanitize=thread", f"-I{root}/runtime", f"-I{root}/tests"]
     template = root / "build/tests/server/stub_template.c"
     objects = []
     for p in sources + [template]:

@@ -1,0 +1,212 @@
+/* schema_call.c -- calls of tools as grammars, in the spelling of the model's format; see schema.h.
+ */
+#include <string.h>
+
+#include "server/schema.h"
+
+static const char *tool_name(const json_t *tool) {
+    return json_string_value(json_object_get(json_object_get(tool, "function"), "name"));
+}
+
+static const json_t *parameters(const json_t *tool) {
+    return json_object_get(json_object_get(tool, "function"), "parameters");
+}
+
+/* The rule of a tool's arguments. */
+static uint32_t arguments(rt_grammar *g, const json_t *tool, lb_err *err) {
+    rt_schema s;
+    const json_t *schema = parameters(tool);
+    if (!rt_schema_init(&s, g, schema, err)) {
+        return 0;
+    }
+    if (json_object_size(schema) == 0) {
+        return rt_schema_object(&s);
+    }
+    return rt_schema_build(&s, schema, "tools", err);
+}
+
+/* ---- {"name": "f", "arguments": {...}} */
+
+static uint32_t json_call(rt_grammar *g, const rt_output_format *f, const json_t *tool,
+                          uint32_t space, uint32_t next, lb_err *err) {
+    const char *key = f->arguments_key != NULL ? f->arguments_key : "arguments";
+    const char *name = tool_name(tool);
+    uint32_t rule = arguments(g, tool, err);
+    if (rule == 0) {
+        return 0;
+    }
+    uint32_t n = rt_g_call(g, space, rt_g_range(g, '}', '}', next));
+    n = rt_g_call(g, space, rt_g_call(g, rule, n));
+    n = rt_g_word(g, "\"", rt_g_word(g, key, rt_g_word(g, "\":", n)));
+    n = rt_g_range(g, ',', ',', rt_g_call(g, space, n));
+    n = rt_g_word(g, "\"", rt_g_word(g, name, rt_g_word(g, "\"", n)));
+    n = rt_g_word(g, "\"name\":", rt_g_call(g, space, n));
+    return rt_g_range(g, '{', '{', rt_g_call(g, space, n));
+}
+
+/* ---- name <key>k</key><value>v</value> ... */
+
+/* Any text up to `end`, which it does not hold, then `next`: one node for each length of a
+ * beginning of `end` that was just read (Knuth, Morris, Pratt: SIAM J. Comput. 6 (1977)). */
+static uint32_t raw_until(rt_grammar *g, const char *end, uint32_t next) {
+    uint32_t at[RT_MARKER_BYTES_MAX + 1];
+    size_t fall[RT_MARKER_BYTES_MAX + 1] = {0};
+    size_t n = strlen(end);
+    for (size_t i = 0; i < n; i++) {
+        at[i] = rt_g_place(g);
+    }
+    at[n] = next;
+    for (size_t i = 1; i < n; i++) {
+        size_t k = fall[i];
+        while (k > 0 && end[k] != end[i]) {
+            k = fall[k];
+        }
+        fall[i + 1] = end[k] == end[i] ? k + 1 : 0;
+    }
+    for (size_t i = 0; i < n; i++) {
+        rt_gset other = {{0, 0, 0, 0}};
+        uint32_t ways = 0;
+        rt_gset_add(&other, 0, 255);
+        for (size_t k = i;; k = fall[k]) { /* bytes that go on with some beginning, longest first */
+            uint8_t b = (uint8_t)end[k];
+            if (rt_gset_has(&other, b)) {
+                uint32_t to = rt_g_range(g, b, b, at[k + 1]);
+                ways = ways == 0 ? to : rt_g_either(g, to, ways);
+                other.bits[b >> 6] &= ~(UINT64_C(1) << (b & 63U));
+            }
+            if (k == 0) {
+                break;
+            }
+        }
+        rt_g_set_place(g, at[i], ways, rt_g_set(g, &other, at[0]));
+    }
+    return at[0];
+}
+
+static uint32_t raw_value(rt_grammar *g, const rt_output_format *f, const json_t *schema,
+                          uint32_t next, lb_err *err) {
+    const json_t *list = json_object_get(schema, "enum");
+    size_t n = json_array_size(list);
+    if (n == 0) {
+        return raw_until(g, f->value_end, next);
+    }
+    rt_string *words = lb_alloc_n(g->arena, n, sizeof *words, err);
+    if (words == NULL) {
+        return 0;
+    }
+    uint32_t end = rt_g_word(g, f->value_end, next);
+    for (size_t i = 0; i < n; i++) {
+        const json_t *v = json_array_get(list, i);
+        if (!json_is_string(v)) {
+            lb_err_set(err, LB_UNSUPPORTED, "tools: an enum of type string holds something else");
+            return 0;
+        }
+        words[i] = (rt_string){.s = json_string_value(v), .n = json_string_length(v)};
+    }
+    return rt_schema_words(g, words, n, end);
+}
+
+static bool wants(const json_t *schema, const char *key) {
+    const json_t *list = json_object_get(schema, "required");
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const char *name = json_string_value(json_array_get(list, i));
+        if (name != NULL && strcmp(name, key) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The argument `key`, then `next`. */
+static uint32_t argument(rt_grammar *g, const rt_output_format *f, rt_schema *s, const char *key,
+                         uint32_t next, lb_err *err) {
+    const json_t *schema = json_object_get(json_object_get(s->root, "properties"), key);
+    const char *type = json_string_value(json_object_get(schema, "type"));
+    uint32_t space = rt_schema_space(s);
+    uint32_t value = 0;
+    next = rt_g_call(g, space, next);
+    if (type != NULL && strcmp(type, "string") == 0) {
+        value = raw_value(g, f, schema, next, err);
+    } else {
+        uint32_t rule = rt_schema_build(s, schema, "tools", err);
+        value = rule == 0 ? 0 : rt_g_call(g, rule, rt_g_word(g, f->value_end, next));
+    }
+    if (value == 0) {
+        return 0;
+    }
+    uint32_t n = rt_g_call(g, space, rt_g_word(g, f->value_begin, value));
+    return rt_g_word(g, f->key_begin, rt_g_word(g, key, rt_g_word(g, f->key_end, n)));
+}
+
+static uint32_t keys_call(rt_grammar *g, const rt_output_format *f, const json_t *tool,
+                          uint32_t next, lb_err *err) {
+    rt_schema s;
+    const json_t *schema = parameters(tool);
+    const json_t *map = json_object_get(schema, "properties");
+    size_t n = json_object_size(map);
+    const char **keys = lb_alloc_n(g->arena, n, sizeof *keys, err);
+    const char *key = NULL;
+    json_t *v = NULL;
+    size_t i = 0;
+    if (keys == NULL || !rt_schema_init(&s, g, schema, err)) {
+        return 0;
+    }
+    json_object_foreach((json_t *)(uintptr_t)map, key, v) {
+        keys[i++] = key;
+    }
+    for (; i > 0; i--) {
+        uint32_t one = argument(g, f, &s, keys[i - 1], next, err);
+        if (one == 0) {
+            return 0;
+        }
+        next = wants(schema, keys[i - 1]) ? one : rt_g_either(g, one, next);
+    }
+    return rt_g_word(g, tool_name(tool), rt_g_call(g, rt_schema_space(&s), next));
+}
+
+/* ---- all of them */
+
+static uint32_t one_tool(rt_grammar *g, const rt_output_format *f, const json_t *tool,
+                         uint32_t space, uint32_t next, lb_err *err) {
+    return f->form == RT_CALLS_KEYS ? keys_call(g, f, tool, next, err)
+                                    : json_call(g, f, tool, space, next, err);
+}
+
+uint32_t rt_schema_call(rt_grammar *g, const rt_output_format *f, const json_t *tools,
+                        const char *name, uint32_t next, lb_err *err) {
+    rt_schema s;
+    uint32_t all = 0;
+    bool marked = f->form == RT_CALLS_JSON || f->form == RT_CALLS_KEYS;
+    if (!marked && f->form != RT_CALLS_BARE) {
+        lb_err_set(err, LB_UNSUPPORTED, "tool_choice: this model's calls (%s) cannot be demanded; "
+                   "auto and none are supported", f->name);
+        return 0;
+    }
+    if (!rt_schema_init(&s, g, NULL, err)) {
+        return 0;
+    }
+    uint32_t space = rt_schema_space(&s);
+    if (f->call_end != NULL) {
+        next = rt_g_word(g, f->call_end, next);
+        next = f->form == RT_CALLS_KEYS ? next : rt_g_call(g, space, next);
+    }
+    for (size_t i = 0; i < json_array_size(tools); i++) {
+        const json_t *tool = json_array_get(tools, i);
+        const char *called = tool_name(tool);
+        if (called == NULL || (name != NULL && strcmp(name, called) != 0)) {
+            continue;
+        }
+        uint32_t one = one_tool(g, f, tool, space, next, err);
+        if (one == 0) {
+            return 0;
+        }
+        all = all == 0 ? one : rt_g_either(g, one, all);
+    }
+    if (all == 0) {
+        lb_err_set(err, LB_BAD_VALUE, "tool_choice: there is no tool '%.60s'",
+                   name == NULL ? "" : name);
+        return 0;
+    }
+    all = marked ? rt_g_call(g, space, all) : all;
+    return f->call_begin != NULL && marked ? rt_g_word(g, f->call_begin, all) : all;
+}
