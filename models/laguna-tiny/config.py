@@ -1,4 +1,5 @@
 """config.py -- the sizes of laguna-tiny and the tensor type of each of its matrices."""
+
 import math
 import re
 from dataclasses import dataclass
@@ -14,21 +15,21 @@ class Config:
     heads_swa: int = 8
     kv_heads: int = 2
     window: int = 64
-    period: int = 4           # layer i attends to everything iff i % period == 0
-    dense: int = 3            # leading layers without experts
+    period: int = 4  # layer i attends to everything iff i % period == 0
+    dense: int = 3  # leading layers without experts
     ffn: int = 512
     experts: int = 12
     used: int = 4
     expert_ffn: int = 256
     shared_ffn: int = 256
-    scale: float = 2.5        # of the routed sum
+    scale: float = 2.5  # of the routed sum
     eps: float = 1e-6
-    rot_full: int = 32        # partial rope on full layers, YaRN
+    rot_full: int = 32  # partial rope on full layers, YaRN
     rot_swa: int = 64
     base_full: float = 500000.0
     base_swa: float = 10000.0
     factor: float = 4.0
-    original: int = 2048      # context of the training
+    original: int = 2048  # context of the training
     context: int = 8192
     beta_fast: float = 32.0
     beta_slow: float = 1.0

@@ -2,6 +2,7 @@
 
 Document n of a stream depends on (seed, stream, n) alone, so the same arguments give the same rows.
 One conversation in 64, by the checksum of its text, is held out: training never sees that text."""
+
 import random
 import zlib
 
@@ -11,7 +12,7 @@ import dialogue
 import render
 
 LENGTH = 2048
-CONTEXT_WEIGHT = 0.1   # of tokens that the model reads, beside 1 for those that it has to write
+CONTEXT_WEIGHT = 0.1  # of tokens that the model reads, beside 1 for those that it has to write
 
 
 def document(rng):
@@ -37,18 +38,22 @@ def documents(tokenizer, seed, held=False, batch=64):
             d = document(rng)
             if held_out(d) == held:
                 docs.append(d)
-        flat = tokenizer.encode_batch_fast([t for d in docs for t, _ in d], add_special_tokens=False)
+        flat = tokenizer.encode_batch_fast(
+            [t for d in docs for t, _ in d], add_special_tokens=False
+        )
         at = 0
         for d in docs:
-            ids = [e.ids for e in flat[at:at + len(d)]]
+            ids = [e.ids for e in flat[at : at + len(d)]]
             at += len(d)
             if 0 < sum(map(len, ids)) <= LENGTH:
-                weights = [1.0 if trained else CONTEXT_WEIGHT for (_, trained), x in zip(d, ids) for _ in x]
+                weights = [
+                    1.0 if trained else CONTEXT_WEIGHT for (_, trained), x in zip(d, ids) for _ in x
+                ]
                 yield np.array([t for x in ids for t in x], np.int64), np.array(weights, np.float32)
 
 
 def rows(stream, pool=64):
-    """Packs documents: always the longest waiting one that fits. Yields tokens, weights, docs, positions."""
+    """Packs documents, the longest waiting one that fits first: tokens, weights, docs, positions."""
     waiting = []
     while True:
         tokens, weights = np.full(LENGTH, render.PAD, np.int64), np.zeros(LENGTH, np.float32)
@@ -63,7 +68,12 @@ def rows(stream, pool=64):
             ids, w = waiting.pop(i)
             n += 1
             end = at + len(ids)
-            tokens[at:end], weights[at:end], docs[at:end], pos[at:end] = ids, w, n, np.arange(len(ids))
+            tokens[at:end], weights[at:end], docs[at:end], pos[at:end] = (
+                ids,
+                w,
+                n,
+                np.arange(len(ids)),
+            )
             weights[at] = 0
             at = end
         yield tokens, weights, docs, pos
@@ -71,6 +81,7 @@ def rows(stream, pool=64):
 
 def batches(tokenizer_file, seed, size, held=False):
     from tokenizers import Tokenizer
+
     stream = rows(documents(Tokenizer.from_file(tokenizer_file), seed, held))
     while True:
         yield [np.stack(x) for x in zip(*(next(stream) for _ in range(size)))]

@@ -1,7 +1,8 @@
-"""export.py -- weights.npz and tokenizer.json to a GGUF file, with the keys of Laguna's official converter.
+"""export.py -- weights.npz and tokenizer.json to GGUF, with the official converter's keys.
 
-    python3 export.py --weights DIR/weights.npz --tokenizer tokenizer.json --out laguna-tiny.gguf
+python3 export.py --weights DIR/weights.npz --tokenizer tokenizer.json --out laguna-tiny.gguf
 """
+
 import argparse
 import json
 

@@ -1,6 +1,8 @@
-"""fake.py -- what a matrix becomes in each tensor type, in PyTorch: the simple quantisers of quant.py.
+"""fake.py -- what a matrix becomes in each tensor type, in PyTorch.
 
-ROUND[type](w) gives the values that a file of that type would decode to (test_quant.py compares)."""
+ROUND[type](w) gives the values that a file of that type would decode to (test_quant.py compares).
+"""
+
 import torch
 
 
@@ -19,9 +21,13 @@ def affine(w, sub, qmax, smax):
     scale = (x.amax(-1) - low).clamp(min=0) / qmax
     d, dmin = half(scale.amax(-1, keepdim=True) / smax), half((-low).amax(-1, keepdim=True) / smax)
     ls = torch.where(d == 0, torch.zeros_like(scale), torch.round(scale / safe(d)).clamp(0, smax))
-    lm = torch.where(dmin == 0, torch.zeros_like(low), torch.round(-low / safe(dmin)).clamp(0, smax))
+    lm = torch.where(
+        dmin == 0, torch.zeros_like(low), torch.round(-low / safe(dmin)).clamp(0, smax)
+    )
     step, base = (d * ls).unsqueeze(-1), (dmin * lm).unsqueeze(-1)
-    q = torch.where(step == 0, torch.zeros_like(x), torch.round((x + base) / safe(step)).clamp(0, qmax))
+    q = torch.where(
+        step == 0, torch.zeros_like(x), torch.round((x + base) / safe(step)).clamp(0, qmax)
+    )
     return (step * q - base).reshape(w.shape)
 
 
@@ -43,4 +49,10 @@ def q8_0(w):
     return (half(d) * q).reshape(w.shape)
 
 
-ROUND = {"Q4_K": lambda w: affine(w, 32, 15, 63), "Q5_K": lambda w: affine(w, 32, 31, 63), "Q6_K": q6_k, "Q8_0": q8_0, "F16": half}
+ROUND = {
+    "Q4_K": lambda w: affine(w, 32, 15, 63),
+    "Q5_K": lambda w: affine(w, 32, 31, 63),
+    "Q6_K": q6_k,
+    "Q8_0": q8_0,
+    "F16": half,
+}

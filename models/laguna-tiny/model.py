@@ -1,8 +1,9 @@
 """model.py -- Laguna in plain PyTorch, from the formulas; parameters carry their GGUF names.
 
-Parameters have GGUF's orders: a matrix [rows, columns] with y = W x, experts [expert, rows, columns].
-All experts are computed and the unselected ones weighted with 0: at this size that is faster than sorting
-rows, and exact. `rounding` (0 or 1) replaces each matrix by what its type in the file can hold."""
+Parameters have GGUF's orders: a matrix [rows, columns] with y = W x, experts [expert, rows,
+columns]. All experts are computed and the unselected ones weighted with 0: at this size that is faster
+than sorting rows, and exact. `rounding` (0 or 1) replaces each matrix by what its type in the file can hold."""
+
 import torch
 import torch.nn.functional as F
 from torch import nn
@@ -19,7 +20,7 @@ def rms(x, weight, eps):
 def rotate(x, cos, sin):
     """NEOX pairs (i, i + n/2) of the first n = 2 * cos.size(-1) elements; x [B, T, heads, hd]."""
     half = cos.size(-1)
-    a, b, rest = x[..., :half], x[..., half:2 * half], x[..., 2 * half:]
+    a, b, rest = x[..., :half], x[..., half : 2 * half], x[..., 2 * half :]
     cos, sin = cos.unsqueeze(2), sin.unsqueeze(2)
     return torch.cat([a * cos - b * sin, a * sin + b * cos, rest], -1)
 
@@ -33,7 +34,9 @@ def dense_mask(doc, window):
 
 def sdpa(q, k, v, mask):
     n = q.size(1) // k.size(1)
-    return F.scaled_dot_product_attention(q, k.repeat_interleave(n, 1), v.repeat_interleave(n, 1), mask)
+    return F.scaled_dot_product_attention(
+        q, k.repeat_interleave(n, 1), v.repeat_interleave(n, 1), mask
+    )
 
 
 class Laguna(nn.Module):
@@ -60,7 +63,9 @@ class Laguna(nn.Module):
                 self.register_parameter(key, nn.Parameter(value))
         for kind, full in (("full", True), ("swa", False)):
             theta, m = rope_frequencies(c, full)
-            angle = torch.arange(c.context, dtype=torch.float64)[:, None] * torch.tensor(theta, dtype=torch.float64)
+            angle = torch.arange(c.context, dtype=torch.float64)[:, None] * torch.tensor(
+                theta, dtype=torch.float64
+            )
             self.register_buffer("cos_" + kind, (angle.cos() * m).float(), persistent=False)
             self.register_buffer("sin_" + kind, (angle.sin() * m).float(), persistent=False)
         self.register_buffer("rounding", torch.zeros(()), persistent=False)
@@ -77,9 +82,12 @@ class Laguna(nn.Module):
         return {name: getattr(self, key).detach() for name, key in self.table.items()}
 
     def forward(self, tokens, pos, masks):
-        """tokens, pos [B, T]; masks = (of full layers, of window layers). Logits, experts' row counts."""
+        """tokens, pos [B, T]; masks (full, window). Returns logits and the experts' row counts."""
         x = F.embedding(tokens, self.get("token_embd.weight"))
-        rope = {kind: (getattr(self, "cos_" + kind)[pos], getattr(self, "sin_" + kind)[pos]) for kind in ("full", "swa")}
+        rope = {
+            kind: (getattr(self, "cos_" + kind)[pos], getattr(self, "sin_" + kind)[pos])
+            for kind in ("full", "swa")
+        }
         counts = []
         for i in range(self.c.layers):
             full = self.c.full(i)
@@ -104,7 +112,9 @@ class Laguna(nn.Module):
         gate = F.softplus(F.linear(h, self.get(name % "gate")).float())
         q = rotate(rms(q, self.get(name % "q_norm"), c.eps), *rope).to(v.dtype)
         k = rotate(rms(k, self.get(name % "k_norm"), c.eps), *rope).to(v.dtype)
-        o = self.attend(q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2), mask).transpose(1, 2)
+        o = self.attend(q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2), mask).transpose(
+            1, 2
+        )
         o = o * gate.to(o.dtype).unsqueeze(-1)
         return F.linear(o.reshape(b, t, -1), self.get(name % "output"))
 
@@ -122,7 +132,9 @@ class Laguna(nn.Module):
         weight = weight / weight.sum(-1, keepdim=True).clamp(min=6.103515625e-5) * c.scale
         gate = F.linear(h, self.get(name % "gate").reshape(-1, c.embd))
         up = F.linear(h, self.get(name % "up").reshape(-1, c.embd))
-        a = (F.silu(gate) * up).unflatten(-1, (c.experts, c.expert_ffn)) * weight.to(gate.dtype).unsqueeze(-1)
+        a = (F.silu(gate) * up).unflatten(-1, (c.experts, c.expert_ffn)) * weight.to(
+            gate.dtype
+        ).unsqueeze(-1)
         down = self.get(name % "down").transpose(1, 2).reshape(-1, c.embd)
         return a.flatten(-2) @ down.to(a.dtype), mask.sum((0, 1))
 
@@ -135,20 +147,46 @@ class Laguna(nn.Module):
 
 def shapes(c):
     """GGUF name -> shape, outermost first, in the order of the file."""
-    out = {"token_embd.weight": (c.vocab, c.embd), "output_norm.weight": (c.embd,), "output.weight": (c.vocab, c.embd)}
+    out = {
+        "token_embd.weight": (c.vocab, c.embd),
+        "output_norm.weight": (c.embd,),
+        "output.weight": (c.vocab, c.embd),
+    }
     for i in range(c.layers):
         p, n, kv = f"blk.{i}.", c.heads(i) * c.head_dim, c.kv_heads * c.head_dim
-        out.update({p + "attn_norm.weight": (c.embd,), p + "attn_q.weight": (n, c.embd), p + "attn_k.weight": (kv, c.embd),
-                    p + "attn_v.weight": (kv, c.embd), p + "attn_q_norm.weight": (c.head_dim,),
-                    p + "attn_k_norm.weight": (c.head_dim,), p + "attn_gate.weight": (c.heads(i), c.embd),
-                    p + "attn_output.weight": (c.embd, n), p + "ffn_norm.weight": (c.embd,)})
+        out.update(
+            {
+                p + "attn_norm.weight": (c.embd,),
+                p + "attn_q.weight": (n, c.embd),
+                p + "attn_k.weight": (kv, c.embd),
+                p + "attn_v.weight": (kv, c.embd),
+                p + "attn_q_norm.weight": (c.head_dim,),
+                p + "attn_k_norm.weight": (c.head_dim,),
+                p + "attn_gate.weight": (c.heads(i), c.embd),
+                p + "attn_output.weight": (c.embd, n),
+                p + "ffn_norm.weight": (c.embd,),
+            }
+        )
         if i < c.dense:
-            out.update({p + "ffn_gate.weight": (c.ffn, c.embd), p + "ffn_up.weight": (c.ffn, c.embd),
-                        p + "ffn_down.weight": (c.embd, c.ffn)})
+            out.update(
+                {
+                    p + "ffn_gate.weight": (c.ffn, c.embd),
+                    p + "ffn_up.weight": (c.ffn, c.embd),
+                    p + "ffn_down.weight": (c.embd, c.ffn),
+                }
+            )
             continue
         e, f, s = c.experts, c.expert_ffn, c.shared_ffn
-        out.update({p + "ffn_gate_inp.weight": (e, c.embd), p + "exp_probs_b.bias": (e,),
-                    p + "ffn_gate_exps.weight": (e, f, c.embd), p + "ffn_up_exps.weight": (e, f, c.embd),
-                    p + "ffn_down_exps.weight": (e, c.embd, f), p + "ffn_gate_shexp.weight": (s, c.embd),
-                    p + "ffn_up_shexp.weight": (s, c.embd), p + "ffn_down_shexp.weight": (c.embd, s)})
+        out.update(
+            {
+                p + "ffn_gate_inp.weight": (e, c.embd),
+                p + "exp_probs_b.bias": (e,),
+                p + "ffn_gate_exps.weight": (e, f, c.embd),
+                p + "ffn_up_exps.weight": (e, f, c.embd),
+                p + "ffn_down_exps.weight": (e, c.embd, f),
+                p + "ffn_gate_shexp.weight": (s, c.embd),
+                p + "ffn_up_shexp.weight": (s, c.embd),
+                p + "ffn_down_shexp.weight": (c.embd, s),
+            }
+        )
     return out

@@ -1,7 +1,8 @@
 """quant.py -- float32 rows to GGUF blocks: the simple quantisers that fake.py imitates in training.
 
-pack(w, type) gives uint8 rows for gguf.GGUFWriter. K-quants: scales from the extremes of each sub-block,
-no search; layouts as in ggml's block_q4_K, block_q5_K and block_q6_K."""
+pack(w, type) gives uint8 rows for gguf.GGUFWriter. K-quants: scales from the extremes of each
+sub-block, no search; layouts as in ggml's block_q4_K, block_q5_K and block_q6_K."""
+
 import numpy as np
 
 
@@ -64,9 +65,21 @@ def q6_k(x):
     scales = np.clip(np.rint(divide(s, d)), -128, 127)
     q = np.clip(np.rint(divide(x, (d * scales)[..., None])), -32, 31) + 32
     q = q.astype(np.uint8).reshape(-1, 2, 4, 32)
-    low = np.stack([(q[:, :, 0] & 15) | (q[:, :, 2] & 15) << 4, (q[:, :, 1] & 15) | (q[:, :, 3] & 15) << 4], 2)
-    high = q[:, :, 0] >> 4 | (q[:, :, 1] >> 4) << 2 | (q[:, :, 2] >> 4) << 4 | (q[:, :, 3] >> 4) << 6
-    return np.concatenate([low.reshape(-1, 128), high.reshape(-1, 64), scales.astype(np.int8).view(np.uint8), bytes_of(d)], -1)
+    low = np.stack(
+        [(q[:, :, 0] & 15) | (q[:, :, 2] & 15) << 4, (q[:, :, 1] & 15) | (q[:, :, 3] & 15) << 4], 2
+    )
+    high = (
+        q[:, :, 0] >> 4 | (q[:, :, 1] >> 4) << 2 | (q[:, :, 2] >> 4) << 4 | (q[:, :, 3] >> 4) << 6
+    )
+    return np.concatenate(
+        [
+            low.reshape(-1, 128),
+            high.reshape(-1, 64),
+            scales.astype(np.int8).view(np.uint8),
+            bytes_of(d),
+        ],
+        -1,
+    )
 
 
 def q8_0(x):

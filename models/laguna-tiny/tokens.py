@@ -1,7 +1,8 @@
 """tokens.py -- the tokenizer of laguna-tiny: byte-level BPE, 4,096 tokens, pre-tokenizer `laguna`.
 
-    python3 tokens.py OUT/tokenizer.json      trains it on conversations of the small world
+python3 tokens.py OUT/tokenizer.json      trains it on conversations of the small world
 """
+
 import random
 import sys
 
@@ -13,14 +14,20 @@ import render
 VOCAB = 4096
 # Two stages: runs of newlines stand alone, then the splitter that is known as qwen2's.
 LINES = r"[^\n]+|[\n]+"
-WORDS = (r"(?:'[sS]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL][lL]|'[dD])|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}"
-         r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+")
+WORDS = (
+    r"(?:'[sS]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL][lL]|'[dD])|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}"
+    r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
 
 
 def splitter():
-    return pre_tokenizers.Sequence([
-        pre_tokenizers.Split(Regex(LINES), "isolated"), pre_tokenizers.Split(Regex(WORDS), "isolated"),
-        pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])
+    return pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.Split(Regex(LINES), "isolated"),
+            pre_tokenizers.Split(Regex(WORDS), "isolated"),
+            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
+        ]
+    )
 
 
 def pieces(n, seed):
@@ -40,8 +47,13 @@ def train(n=30000, seed=1):
     tokenizer.pre_tokenizer = splitter()
     tokenizer.decoder = decoders.ByteLevel()
     special = [AddedToken(t, normalized=False, special=True) for t in render.SPECIAL]
-    trainer = trainers.BpeTrainer(vocab_size=VOCAB, special_tokens=special, show_progress=False, min_frequency=1,
-                                  initial_alphabet=pre_tokenizers.ByteLevel.alphabet())
+    trainer = trainers.BpeTrainer(
+        vocab_size=VOCAB,
+        special_tokens=special,
+        show_progress=False,
+        min_frequency=1,
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+    )
     tokenizer.train_from_iterator(pieces(n, seed), trainer)
     assert [tokenizer.id_to_token(i) for i in range(len(render.SPECIAL))] == render.SPECIAL
     assert tokenizer.get_vocab_size() == VOCAB, tokenizer.get_vocab_size()
