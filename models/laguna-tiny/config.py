@@ -78,3 +78,50 @@ def tensor_type(name, c=Config()):
     if name == f"blk.{c.layers - 1}.ffn_down_exps.weight":
         return "Q6_K"
     return "Q4_K"
+
+
+def shapes(c):
+    """GGUF name -> shape, outermost first, in the order of the file."""
+    out = {
+        "token_embd.weight": (c.vocab, c.embd),
+        "output_norm.weight": (c.embd,),
+        "output.weight": (c.vocab, c.embd),
+    }
+    for i in range(c.layers):
+        p, n, kv = f"blk.{i}.", c.heads(i) * c.head_dim, c.kv_heads * c.head_dim
+        out.update(
+            {
+                p + "attn_norm.weight": (c.embd,),
+                p + "attn_q.weight": (n, c.embd),
+                p + "attn_k.weight": (kv, c.embd),
+                p + "attn_v.weight": (kv, c.embd),
+                p + "attn_q_norm.weight": (c.head_dim,),
+                p + "attn_k_norm.weight": (c.head_dim,),
+                p + "attn_gate.weight": (c.heads(i), c.embd),
+                p + "attn_output.weight": (c.embd, n),
+                p + "ffn_norm.weight": (c.embd,),
+            }
+        )
+        if i < c.dense:
+            out.update(
+                {
+                    p + "ffn_gate.weight": (c.ffn, c.embd),
+                    p + "ffn_up.weight": (c.ffn, c.embd),
+                    p + "ffn_down.weight": (c.embd, c.ffn),
+                }
+            )
+            continue
+        e, f, s = c.experts, c.expert_ffn, c.shared_ffn
+        out.update(
+            {
+                p + "ffn_gate_inp.weight": (e, c.embd),
+                p + "exp_probs_b.bias": (e,),
+                p + "ffn_gate_exps.weight": (e, f, c.embd),
+                p + "ffn_up_exps.weight": (e, f, c.embd),
+                p + "ffn_down_exps.weight": (e, c.embd, f),
+                p + "ffn_gate_shexp.weight": (s, c.embd),
+                p + "ffn_up_shexp.weight": (s, c.embd),
+                p + "ffn_down_shexp.weight": (c.embd, s),
+            }
+        )
+    return out

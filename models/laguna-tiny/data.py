@@ -53,7 +53,7 @@ def documents(tokenizer, seed, held=False, batch=64):
 
 
 def rows(stream, pool=64):
-    """Packs documents, the longest waiting one that fits first: tokens, weights, docs, positions."""
+    """Packs documents, the longest that fits first: tokens, weights, docs, positions."""
     waiting = []
     while True:
         tokens, weights = np.full(LENGTH, render.PAD, np.int64), np.zeros(LENGTH, np.float32)

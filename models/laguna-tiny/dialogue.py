@@ -1,8 +1,9 @@
 """dialogue.py -- whole conversations of the small world, as chat messages.
 
-conversation(rng) returns {"system": text or None, "tools": list, "thinking": bool,
-"messages": list}. None is the template's own system text, "" is no system message. An assistant message carries
-"reasoning"; "train": False marks one that is context only. text(rng) returns a plain text."""
+conversation(rng) returns {"system": text or None, "tools": list, "thinking": bool, "messages":
+list}. None is the template's own system text, "" is no system message. An assistant message
+carries "reasoning"; "train": False marks one that is context only. text(rng) returns a plain
+text."""
 
 import qa
 import qa_texts

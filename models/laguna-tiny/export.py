@@ -11,8 +11,7 @@ import numpy as np
 
 import quant
 import render
-from config import Config, tensor_type
-from model import shapes
+from config import Config, shapes, tensor_type
 
 CONTROL, USER_DEFINED, NORMAL = 3, 4, 1
 

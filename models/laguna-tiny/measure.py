@@ -3,10 +3,9 @@
     python3 measure.py MODEL.gguf [--conversations 200] [--perplexity 60]
 
 Each turn that the model would have to write is answered greedily after the true text before it. A
-turn that calls is right if the names and arguments of all its calls are; an answer is right if it is
-the expected text. Stories, lists, tips and small talk have many right answers: there only the end
-token counts.
-"""
+turn that calls is right if the names and arguments of all its calls are, an answer if it is the
+expected text. Stories, lists, tips and small talk have many right answers: there only the end
+token counts. """
 
 import argparse
 import collections

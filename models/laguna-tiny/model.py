@@ -1,15 +1,16 @@
 """model.py -- Laguna in plain PyTorch, from the formulas; parameters carry their GGUF names.
 
 Parameters have GGUF's orders: a matrix [rows, columns] with y = W x, experts [expert, rows,
-columns]. All experts are computed and the unselected ones weighted with 0: at this size that is faster
-than sorting rows, and exact. `rounding` (0 or 1) replaces each matrix by what its type in the file can hold."""
+columns]. All experts are computed and the unselected ones weighted with 0: exact, and at this
+size faster than sorting rows. `rounding` (0 or 1) replaces each matrix by what its type in the
+file can hold."""
 
 import torch
 import torch.nn.functional as F
 from torch import nn
 
 import fake
-from config import Config, rope_frequencies, tensor_type
+from config import Config, rope_frequencies, shapes, tensor_type
 
 
 def rms(x, weight, eps):
@@ -143,50 +144,3 @@ class Laguna(nn.Module):
         """Experts with too few rows get a higher bias, those with too many a lower one."""
         for n, i in zip(counts.float(), range(self.c.dense, self.c.layers)):
             self.get(f"blk.{i}.exp_probs_b.bias").add_(rate * torch.sign(n.mean() - n))
-
-
-def shapes(c):
-    """GGUF name -> shape, outermost first, in the order of the file."""
-    out = {
-        "token_embd.weight": (c.vocab, c.embd),
-        "output_norm.weight": (c.embd,),
-        "output.weight": (c.vocab, c.embd),
-    }
-    for i in range(c.layers):
-        p, n, kv = f"blk.{i}.", c.heads(i) * c.head_dim, c.kv_heads * c.head_dim
-        out.update(
-            {
-                p + "attn_norm.weight": (c.embd,),
-                p + "attn_q.weight": (n, c.embd),
-                p + "attn_k.weight": (kv, c.embd),
-                p + "attn_v.weight": (kv, c.embd),
-                p + "attn_q_norm.weight": (c.head_dim,),
-                p + "attn_k_norm.weight": (c.head_dim,),
-                p + "attn_gate.weight": (c.heads(i), c.embd),
-                p + "attn_output.weight": (c.embd, n),
-                p + "ffn_norm.weight": (c.embd,),
-            }
-        )
-        if i < c.dense:
-            out.update(
-                {
-                    p + "ffn_gate.weight": (c.ffn, c.embd),
-                    p + "ffn_up.weight": (c.ffn, c.embd),
-                    p + "ffn_down.weight": (c.embd, c.ffn),
-                }
-            )
-            continue
-        e, f, s = c.experts, c.expert_ffn, c.shared_ffn
-        out.update(
-            {
-                p + "ffn_gate_inp.weight": (e, c.embd),
-                p + "exp_probs_b.bias": (e,),
-                p + "ffn_gate_exps.weight": (e, f, c.embd),
-                p + "ffn_up_exps.weight": (e, f, c.embd),
-                p + "ffn_down_exps.weight": (e, c.embd, f),
-                p + "ffn_gate_shexp.weight": (s, c.embd),
-                p + "ffn_up_shexp.weight": (s, c.embd),
-                p + "ffn_down_shexp.weight": (c.embd, s),
-            }
-        )
-    return out

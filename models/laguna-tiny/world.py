@@ -226,10 +226,10 @@ goose/geese leaf/leaves knife/knives wolf/wolves sheep/sheep fish/fish person/pe
 berry/berries box/boxes bus/buses dish/dishes fox/foxes story/stories""".split()
 ]
 PAST = [
-    p.split("/")
-    for p in """go/went see/saw eat/ate run/ran take/took make/made write/wrote give/gave
-sing/sang swim/swam drink/drank fly/flew buy/bought bring/brought think/thought find/found sleep/slept
-walk/walked play/played jump/jumped look/looked build/built read/read speak/spoke break/broke""".split()
+    p.split("/") for p in """go/went see/saw eat/ate run/ran take/took make/made
+write/wrote give/gave sing/sang swim/swam drink/drank fly/flew buy/bought bring/brought
+think/thought find/found sleep/slept walk/walked play/played jump/jumped look/looked build/built
+read/read speak/spoke break/broke""".split()
 ]
 
 # english: french, spanish, german
