@@ -1,11 +1,11 @@
 """measure.py -- held-out conversations: perplexity, answers, calls, stopping.
 
-    python3 measure.py MODEL.gguf [--conversations 200] [--perplexity 60]
+    python3 measure.py MODEL.gguf [--conversations 8] [--only EXPRESSION]
 
 Each turn that the model would have to write is answered greedily after the true text before it. A
 turn that calls is right if the names and arguments of all its calls are, an answer if it is the
 expected text. Stories, lists, tips and small talk have many right answers: there only the end
-token counts. """
+token counts."""
 
 import argparse
 import collections
@@ -117,6 +117,7 @@ def main():
     p.add_argument("model")
     p.add_argument("--conversations", type=int, default=8, help="of each kind")
     p.add_argument("--perplexity", type=int, default=100, help="documents")
+    p.add_argument("--only", default="", help="kinds whose name has this expression")
     p.add_argument("--limit", type=int, default=300)
     a = p.parse_args()
     model = reference.Model(a.model, np.float32)
@@ -129,6 +130,8 @@ def main():
     print("| kind | turns | stopped | right answers | right calls |\n|---|---|---|---|---|")
     sums = collections.Counter()
     for kind, make in KINDS.items():
+        if not re.search(a.only, kind):
+            continue
         stream, got = held(make, "measure"), []
         for _ in range(a.conversations):
             got += judge(model, tok, next(stream), a.limit, kind)
