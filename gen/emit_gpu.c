@@ -99,6 +99,7 @@ const lg_value *lg_emit_gpu(lg_builder *b, const lg_plan *plan, const lg_emit_op
     lg_build_set_uint(b, v, "few_rows", LG_FEW_ROWS);
     lg_build_set_uint(b, v, "step_offset", plan->step_offset);
     lg_build_set_uint(b, v, "step_bytes", plan->step_bytes);
+    lg_build_set_uint(b, v, "pick_bytes", LG_PICK_BYTES);
     const struct {
         const char *key;
         uint64_t value;

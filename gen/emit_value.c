@@ -127,6 +127,7 @@ static const lg_value *launches(maker *m) {
             }
         }
         lg_build_set_string(&m->b, v, "kernel", k->name);
+        lg_build_set_string(&m->b, v, "family", k->family);
         lg_build_set_int(&m->b, v, "layer", l->layer);
         lg_build_set_string(&m->b, v, "label", l->label);
         lg_build_set(&m->b, v, "args", args);
@@ -357,6 +358,10 @@ bool lg_emit_params(const lg_plan *plan, const lg_emit_options *o, const char *i
     lg_build_set(&m.b, root, "limits", limits(&m));
     lg_build_set(&m.b, root, "arenas", arenas(&m));
     lg_build_set_uint(&m.b, root, "logits_offset", plan->places[plan->graph->logits].offset);
+    bool samples = plan->graph->samples;
+    lg_build_set_bool(&m.b, root, "samples", samples);
+    lg_build_set_uint(&m.b, root, "choices_offset",
+                      samples ? plan->places[plan->graph->choices].offset : 0);
     lg_build_set(&m.b, root, "sampling", sampling(&m));
     lg_build_set(&m.b, root, "kernels", kernels(&m));
     lg_build_set(&m.b, root, "launches", launches(&m));

@@ -39,7 +39,14 @@ const lg_op_row *lg_op_get(lg_op op);
  * state that outlives the step. */
 typedef enum lg_rows { LG_ROWS_T, LG_ROWS_L, LG_ROWS_STATE } lg_rows;
 
-typedef enum lg_elem { LG_ELEM_F32, LG_ELEM_I8, LG_ELEM_I16, LG_ELEM_F16, LG_ELEM_I32 } lg_elem;
+typedef enum lg_elem {
+    LG_ELEM_F32,
+    LG_ELEM_I8,
+    LG_ELEM_I16,
+    LG_ELEM_F16,
+    LG_ELEM_I32,
+    LG_ELEM_U64
+} lg_elem;
 
 uint32_t lg_elem_bytes(lg_elem e);
 
@@ -92,6 +99,8 @@ typedef struct lg_graph {
     lg_gnode *nodes;
     uint32_t n_nodes;
     uint32_t logits; /* value: f32 [L][n_vocab] */
+    bool samples;    /* tokens are chosen from them: sampling.h */
+    uint32_t choices; /* then, value: u64 [L][1] */
     const lg_gguf_tensor **unused; /* of the file, read for nothing: worth a warning */
     uint32_t n_unused;
     const lg_value *notes; /* what the architecture wants recorded: a map of texts, or NULL */

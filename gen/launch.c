@@ -70,6 +70,11 @@ static void put_parts(const planner *p, lg_builder *b, lg_value *op, const lg_gn
     lg_build_set(b, op, "parts", parts);
 }
 
+static void put_stage(const planner *p, lg_builder *b, lg_value *op, const char *stage) {
+    lg_build_set_uint(b, op, "V", p->g->n_vocab);
+    lg_build_set_string(b, op, "stage", stage);
+}
+
 static void put_dims(const planner *p, lg_builder *b, lg_value *op, const lg_gnode *n) {
     static const char *const rope_kv[] = {"n_head", "n_kv", "n_rot", "pairing",
                                           "cap",    "kv",   "gate",  NULL};
@@ -119,13 +124,16 @@ static void put_dims(const planner *p, lg_builder *b, lg_value *op, const lg_gno
         }
         lg_build_set_uint(b, op, "slots", p->plan->limits.slots);
         break;
+    case LG_OP_SAMPLE_TILES: put_stage(p, b, op, "tiles"); break;
+    case LG_OP_SAMPLE_TOTAL: put_stage(p, b, op, "total"); break;
+    case LG_OP_SAMPLE_PICK: put_stage(p, b, op, "pick"); break;
     default: break;
     }
 }
 
 /* Rows of the op's output: what its grid runs over. */
 static const char *rows_of(const planner *p, const lg_gnode *n) {
-    const char *const outputs[] = {"y", "y_q", "qkv"};
+    const char *const outputs[] = {"y", "y_q", "qkv", "heads", "choices"};
     for (size_t i = 0; i < sizeof outputs / sizeof *outputs; i++) {
         const lg_gvalue *v = value_at(p, n, outputs[i]);
         if (v != NULL) {

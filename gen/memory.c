@@ -241,7 +241,7 @@ static bool place_values(lg_plan *plan, lb_arena *arena, lb_err *err) {
             return false;
         }
         p->arena = g->values[i].rows == LG_ROWS_STATE ? LG_ARENA_KV : LG_ARENA_SCRATCH;
-        if (i == g->logits) {
+        if (i == g->logits || (g->samples && i == g->choices)) {
             p->arena = LG_ARENA_IO;
         }
         if (p->arena == LG_ARENA_SCRATCH) {
@@ -267,7 +267,8 @@ static bool place_values(lg_plan *plan, lb_arena *arena, lb_err *err) {
 static bool place_step(lg_plan *plan, lb_err *err) {
     const lg_limits *l = &plan->limits;
     uint64_t words = 3 * l->t_max + l->slots + l->logit_rows_max; /* limits are far below 2^32 */
-    plan->step_bytes = LG_STEP_HEAD_BYTES + 4 * words;
+    plan->step_bytes = (LG_STEP_HEAD_BYTES + 4 * words + 7) / 8 * 8;
+    plan->step_bytes += plan->graph->samples ? LG_PICK_BYTES * l->logit_rows_max : 0;
     return append(&plan->arena_bytes[LG_ARENA_IO], plan->step_bytes, &plan->step_offset, err);
 }
 

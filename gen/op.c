@@ -21,7 +21,7 @@ const lg_op_row *lg_op_get(lg_op op) {
 
 const char *const LG_ELEM_NAMES[] = {
     [LG_ELEM_F32] = "f32", [LG_ELEM_I8] = "i8",   [LG_ELEM_I16] = "i16",
-    [LG_ELEM_F16] = "f16", [LG_ELEM_I32] = "i32", NULL};
+    [LG_ELEM_F16] = "f16", [LG_ELEM_I32] = "i32", [LG_ELEM_U64] = "u64", NULL};
 
 const char *const LG_ROWS_NAMES[] = {
     [LG_ROWS_T] = "T", [LG_ROWS_L] = "L", [LG_ROWS_STATE] = "state", NULL};
@@ -37,6 +37,7 @@ uint32_t lg_elem_bytes(lg_elem e) {
     case LG_ELEM_I8: return 1;
     case LG_ELEM_I16:
     case LG_ELEM_F16: return 2;
+    case LG_ELEM_U64: return 8;
     }
     return 0;
 }
@@ -297,6 +298,25 @@ static bool rule_expert_sum(const lg_rule *r) {
            lg_rule_rows(r, "x", LG_ROWS_T);
 }
 
+/* Stages of sampling, all over logit rows; how wide heads and totals are is said twice. */
+static bool rule_sample(const lg_rule *r) {
+    static const char *const roles[] = {"logits", "heads", "totals", "choices"};
+    uint64_t heads = 0;
+    uint64_t totals = 0;
+    if (!lg_rule_attr(r, "heads", &heads) || !lg_rule_attr(r, "totals", &totals)) {
+        return false;
+    }
+    for (size_t i = 0; i < sizeof roles / sizeof *roles; i++) {
+        if (!lg_rule_rows(r, roles[i], LG_ROWS_L)) {
+            return false;
+        }
+    }
+    return lg_rule_width(r, "logits", r->g->n_vocab, LG_ELEM_F32) &&
+           lg_rule_width(r, "heads", heads, LG_ELEM_U64) &&
+           lg_rule_width(r, "totals", totals, LG_ELEM_U64) &&
+           lg_rule_width(r, "choices", 1, LG_ELEM_U64);
+}
+
 bool lg_op_shapes(const lg_graph *g, const lg_gnode *n, lb_err *err) {
     lg_rule r = {g, n, err};
     switch (n->op) {
@@ -322,6 +342,9 @@ bool lg_op_shapes(const lg_graph *g, const lg_gnode *n, lb_err *err) {
     case LG_OP_MATMUL_ADD: return rule_matmul(&r);
     case LG_OP_ROPE_KV: return lg_rule_rope_kv(&r);
     case LG_OP_ATTN: return lg_rule_attention(&r, "qkv", "k", "v");
+    case LG_OP_SAMPLE_TILES:
+    case LG_OP_SAMPLE_TOTAL:
+    case LG_OP_SAMPLE_PICK: return rule_sample(&r);
     case LG_N_OPS: break;
     }
     return lb_err_set(err, LB_UNSUPPORTED, "op number %d has no shape rule", (int)n->op);

@@ -7,6 +7,7 @@
 #include "fuse.h"
 #include "gguf_value.h"
 #include "plan_json.h"
+#include "sampling.h"
 
 const char *const LG_DUMP_STEPS[] = {"graph", "fuse", "launch", "memory", "prove", NULL};
 
@@ -69,6 +70,7 @@ bool lg_run(const lg_request *rq, lb_arena *arena, lg_result *r, lb_err *err) {
         return true;
     }
     if (!lg_fuse(r->arch_graph, arena, &r->graph, err) ||
+        (r->hw->gpu && !lg_add_sampling(r->graph, r->host, arena, err)) ||
         !lg_graph_check(r->graph, "fuse", err)) { /* 5 fuse */
         return false;
     }

@@ -135,8 +135,9 @@ typedef struct lg_plan {
 enum { LG_CTX_MAX = 1 << 24, LG_SLOTS_MAX = 1024, LG_CHUNK_MAX = 1 << 17, LG_LOGIT_ROWS = 64 };
 
 /* A step's block on the device: a copy of rt_step (model_abi.h), then slot_of_seq, logit_rows,
- * token_of_row, seq_of_row and pos_of_row as u32, each as long as this step's numbers say. */
-enum { LG_ALIGN_BYTES = 64, LG_STEP_HEAD_BYTES = 64 };
+ * token_of_row, seq_of_row and pos_of_row as u32, each as long as this step's numbers say, then, at
+ * the next multiple of 8, an rt_pick for each logit row. */
+enum { LG_ALIGN_BYTES = 64, LG_STEP_HEAD_BYTES = 64, LG_PICK_BYTES = 1592 };
 
 /* Rows of its own kind (T or L) up to which a launch takes the kernel of role "decode". Both
  * compute the same bits, so this is a matter of speed alone. */

@@ -215,6 +215,9 @@ bool lg_memory_json(const lg_plan *plan, lb_arena *arena, lb_text *out, lb_err *
     }
     lg_build_set(&b, root, "arenas", arenas);
     lg_build_set_uint(&b, root, "logits", plan->graph->logits);
+    if (plan->graph->samples) {
+        lg_build_set_uint(&b, root, "choices", plan->graph->choices);
+    }
     if (plan->hw->gpu) {
         lg_value *step = lg_build_map(&b);
         lg_build_set_uint(&b, step, "offset", plan->step_offset);

@@ -178,11 +178,23 @@ static bool read_step(reader *r, const lg_at *root) {
                                  lg_at_uint(&step, "bytes", &r->plan->step_bytes, r->err));
 }
 
+/* Only where tokens are chosen on the device. */
+static bool read_choices(reader *r, const lg_at *root) {
+    lg_graph *g = r->graph;
+    g->samples = lg_at_has(root, "choices");
+    if (!g->samples) {
+        return true;
+    }
+    return lg_at_u32(root, "choices", &g->choices, r->err) &&
+           (g->choices < g->n_values ||
+            lg_at_fail(root, "choices", r->err, LB_BAD_VALUE, "is no value"));
+}
+
 static bool read_memory(reader *r, const lg_at *root) {
     lg_at arenas;
     if (!same_head(r, root) || !read_values(r, root) || !read_weights(r, root) ||
         !read_step(r, root) || !lg_at_key(root, "arenas", &arenas, r->err) ||
-        !lg_at_u32(root, "logits", &r->graph->logits, r->err)) {
+        !lg_at_u32(root, "logits", &r->graph->logits, r->err) || !read_choices(r, root)) {
         return false;
     }
     for (int i = 0; i < LG_N_ARENAS; i++) {

@@ -121,9 +121,10 @@ static bool ring_holds(lg_prover *p, const lg_gvalue *v) {
     return lg_prove_fact(p, "ring", v->name, reach, v->positions);
 }
 
-/* States outlive the step, the logits are read after it, all else shares the scratch arena. */
+/* States outlive the step, logits and choices are read after it, all else shares the scratch arena.
+ */
 static lg_arena_kind arena_of(const lg_graph *g, uint32_t id) {
-    if (id == g->logits) {
+    if (id == g->logits || (g->samples && id == g->choices)) {
         return LG_ARENA_IO;
     }
     return g->values[id].rows == LG_ROWS_STATE ? LG_ARENA_KV : LG_ARENA_SCRATCH;
@@ -184,6 +185,9 @@ static bool values_apart(lg_prover *p, const span *spans, uint32_t n) {
 
 static bool logits_written(lg_prover *p, const span *spans) {
     const lg_graph *g = p->plan->graph;
+    if (g->samples && (g->choices >= g->n_values || !spans[g->choices].written)) {
+        return lg_prove_fail(p, "writes", "choices", 0, 1);
+    }
     if (g->logits >= g->n_values || !spans[g->logits].written) {
         return lg_prove_fail(p, "writes", "logits", 0, 1);
     }
@@ -302,12 +306,15 @@ static bool arenas_exact(lg_prover *p, const uint64_t *end) {
 /* The step's block on a GPU: apart from the logits in the IO arena, as large as the largest step;
  * the arena ends with it. */
 static bool step_apart(lg_prover *p, uint64_t *io_end) {
-    enum { HEAD_BYTES = 64 }; /* rt_step, 56 bytes (docs/kernels.md), and its arrays behind it */
+    enum { HEAD_BYTES = 64, PICK_BYTES = 1592 }; /* rt_step and rt_pick (docs/kernels.md) */
     const lg_plan *plan = p->plan;
     const lg_limits *l = &plan->limits;
     uint64_t words =
         3 * l->t_max + l->slots + l->logit_rows_max; /* limits are proved to be small */
-    uint64_t bytes = HEAD_BYTES + 4 * words;
+    uint64_t bytes = HEAD_BYTES + 4 * (words + words % 2);
+    if (plan->graph->samples) {
+        bytes += PICK_BYTES * l->logit_rows_max;
+    }
     uint64_t end = 0;
     if (!plan->hw->gpu) {
         return true;

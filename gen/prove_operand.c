@@ -8,7 +8,8 @@
 /* ---- taking a launch in hand */
 
 static const char *ctype_of(lg_elem e) {
-    static const char *const names[] = {"float", "int8_t", "int16_t", "uint16_t"}; /* as lg_elem */
+    static const char *const names[] = {
+        "float", "int8_t", "int16_t", "uint16_t", "int32_t", "uint64_t"}; /* as lg_elem */
     return names[e];
 }
 

@@ -17,8 +17,8 @@ static bool control_limit(const rt_model *m, uint64_t *out) {
     return lb_mul(m->ctx, m->slots, &tokens) && lb_mul(tokens, sizeof(uint32_t), &tokens) &&
            lb_mul(m->t_max, 8 * sizeof(uint32_t), &rows) && lb_add(tokens, rows, out) &&
            lb_mul(m->slots, 64, &rows) && lb_add(*out, rows, out) &&
-           lb_mul(m->logit_rows_max, sizeof(uint32_t), &rows) && lb_add(*out, rows, out) &&
-           lb_add(*out, CONTROL_SLACK_BYTES, out);
+           lb_mul(m->logit_rows_max, sizeof(uint32_t) + sizeof(rt_pick), &rows) &&
+           lb_add(*out, rows, out) && lb_add(*out, CONTROL_SLACK_BYTES, out);
 }
 
 static bool u32_array(lb_arena *a, uint64_t n, uint32_t **out, lb_err *err) {
@@ -39,6 +39,10 @@ static bool alloc_control(rt_engine *e, lb_err *err) {
               u32_array(&e->arena, m->t_max, &e->pos_of_row, err) &&
               u32_array(&e->arena, m->slots, &e->slot_of_seq, err) &&
               u32_array(&e->arena, m->logit_rows_max, &e->logit_rows, err);
+    if (ok && m->samples) {
+        e->picks = lb_alloc_n(&e->arena, m->logit_rows_max, sizeof *e->picks, err);
+        ok = e->picks != NULL;
+    }
     for (uint32_t i = 0; ok && i < m->slots; i++) {
         e->seqs[i] = (rt_seq){.engine = e, .slot = i};
         ok = u32_array(&e->arena, m->ctx, &e->seqs[i].tokens, err);
@@ -117,9 +121,10 @@ static bool check_feeds(const rt_engine *e, const rt_feed *feeds, uint32_t n, lb
         logits += feeds[i].n_logits;
     }
     if (rows > m->t_max || logits > m->logit_rows_max) {
-        return lb_err_set(err, LB_LIMIT, "a step of %" PRIu64 " rows with %" PRIu64
-                          " logits; the program was made for %u and %u", rows, logits, m->t_max,
-                          m->logit_rows_max);
+        return lb_err_set(err, LB_LIMIT,
+                          "a step of %" PRIu64 " rows with %" PRIu64
+                          " logits; the program was made for %u and %u",
+                          rows, logits, m->t_max, m->logit_rows_max);
     }
     return true;
 }
@@ -139,6 +144,33 @@ static uint32_t add_rows(rt_engine *e, rt_feed *f, uint32_t seq, uint32_t row, u
     return row;
 }
 
+/* Whether the step can choose all tokens that are wanted; writes e->picks then. */
+static bool make_picks(rt_engine *e, const rt_feed *feeds, uint32_t n_feeds) {
+    bool ok = e->picks != NULL;
+    for (uint32_t i = 0; ok && i < n_feeds; i++) {
+        const rt_feed *f = &feeds[i];
+        const rt_pick_history h = {f->seq->tokens, f->tokens, f->seq->n_tokens, f->n_tokens};
+        if (f->n_logits > 0) {
+            ok = f->n_logits == 1 && f->sampler != NULL &&
+                 rt_pick_make(f->sampler, &h, &e->picks[f->first_logit]);
+        }
+    }
+    return ok;
+}
+
+/* What the step chose, or that it gave logits. */
+static void note_choice(const rt_engine *e, const rt_feed *f, bool chose) {
+    const uint8_t *io = e->memory.arenas[RT_ARENA_IO] + e->model->choices_offset_bytes;
+    const rt_picked *choice = (const rt_picked *)(const void *)io + f->first_logit;
+    rt_seq *q = f->seq;
+    q->chosen_by = NULL;
+    if (chose && f->n_logits > 0 && rt_picked_kind_of(*choice) != RT_PICKED_UNDECIDED) {
+        q->chosen_by = f->sampler;
+        q->choice = *choice;
+        q->choice_rng = f->sampler->rng.next;
+    }
+}
+
 bool rt_engine_step(rt_engine *e, rt_feed *feeds, uint32_t n_feeds, lb_err *err) {
     if (n_feeds == 0) {
         return true;
@@ -146,8 +178,11 @@ bool rt_engine_step(rt_engine *e, rt_feed *feeds, uint32_t n_feeds, lb_err *err)
     if (!check_feeds(e, feeds, n_feeds, err)) {
         return false;
     }
-    rt_step s = {.n_seqs = n_feeds, .token_of_row = e->token_of_row, .seq_of_row = e->seq_of_row,
-                 .pos_of_row = e->pos_of_row, .slot_of_seq = e->slot_of_seq,
+    rt_step s = {.n_seqs = n_feeds,
+                 .token_of_row = e->token_of_row,
+                 .seq_of_row = e->seq_of_row,
+                 .pos_of_row = e->pos_of_row,
+                 .slot_of_seq = e->slot_of_seq,
                  .logit_rows = e->logit_rows};
     for (uint32_t i = 0; i < n_feeds; i++) {
         s.n_rows = add_rows(e, &feeds[i], i, s.n_rows, &s.n_logits);
@@ -157,6 +192,7 @@ bool rt_engine_step(rt_engine *e, rt_feed *feeds, uint32_t n_feeds, lb_err *err)
         uint32_t end = q->n_tokens + feeds[i].n_tokens;
         q->n_stored = end > q->n_stored ? end : q->n_stored;
     }
+    s.picks = s.n_logits > 0 && make_picks(e, feeds, n_feeds) ? e->picks : NULL;
     if (!e->model->step(e->memory.arenas, &s, e->pool, err)) {
         return false;
     }
@@ -164,8 +200,23 @@ bool rt_engine_step(rt_engine *e, rt_feed *feeds, uint32_t n_feeds, lb_err *err)
         rt_seq *q = feeds[i].seq;
         memcpy(q->tokens + q->n_tokens, feeds[i].tokens, feeds[i].n_tokens * sizeof q->tokens[0]);
         q->n_tokens += feeds[i].n_tokens;
+        note_choice(e, &feeds[i], s.picks != NULL);
     }
     return true;
+}
+
+bool rt_seq_choose(const rt_seq *q, rt_sampler *s, rt_sample_scratch *scratch, const float *logits,
+                   uint32_t *token, lb_err *err) {
+    if (q->chosen_by == NULL) {
+        return rt_sampler_pick(s, scratch, logits, q->tokens, q->n_tokens, token, err);
+    }
+    if (q->chosen_by != s || q->choice_rng != s->rng.next) {
+        return lb_err_set(err, LB_BAD_VALUE,
+                          "slot %u: its next token was chosen for another sampler, or an earlier "
+                          "state of this one",
+                          q->slot);
+    }
+    return rt_pick_take(s, q->choice, token, err);
 }
 
 const float *rt_engine_logits(const rt_engine *e, uint32_t i) {

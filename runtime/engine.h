@@ -12,6 +12,7 @@
 #include "load.h"
 #include "memory.h"
 #include "model_abi.h"
+#include "pick.h"
 #include "pool.h"
 
 typedef struct rt_engine rt_engine;
@@ -23,23 +24,28 @@ typedef struct rt_seq {
     uint32_t n_tokens;
     uint32_t n_stored; /* positions that were ever stored in the slot since it was empty */
     uint32_t *tokens;  /* [ctx]; written by steps only */
+    /* The token after the last one, if the last step chose it: rt_seq_choose takes it. */
+    const rt_sampler *chosen_by; /* NULL: the step gave logits */
+    rt_picked choice;
+    uint32_t choice_rng; /* where the sampler's generator stood */
 } rt_seq;
 
 struct rt_engine {
     const rt_model *model;
     rt_pool *pool;
     rt_memory memory;
-    lb_arena arena;      /* control memory */
-    rt_seq *seqs;        /* [slots], empty at start */
-    uint32_t chunk;      /* rows that rt_seq_feed puts in a step: model->chunk, or fewer */
+    lb_arena arena; /* control memory */
+    rt_seq *seqs;   /* [slots], empty at start */
+    uint32_t chunk; /* rows that rt_seq_feed puts in a step: model->chunk, or fewer */
     uint32_t *token_of_row, *seq_of_row, *pos_of_row; /* [t_max] */
     uint32_t *slot_of_seq;                            /* [slots] */
     uint32_t *logit_rows;                             /* [logit_rows_max] */
+    rt_pick *picks; /* [logit_rows_max] if the model samples, else NULL */
 };
 
 typedef struct rt_engine_opts {
-    uint32_t n_threads;  /* 0: the CPUs this process may run on */
-    const char *device;  /* of a GPU program: rt_memory_map_on; NULL: the only one that fits */
+    uint32_t n_threads; /* 0: the CPUs this process may run on */
+    const char *device; /* of a GPU program: rt_memory_map_on; NULL: the only one that fits */
     rt_load_opts load;
 } rt_engine_opts;
 
@@ -57,6 +63,10 @@ typedef struct rt_feed {
     uint32_t n_tokens;    /* >= 1 */
     uint32_t n_logits;    /* <= n_tokens */
     uint32_t first_logit; /* out: rt_engine_logits row of the first of them */
+    /* Who will choose the next token from the last row of logits; may be NULL. Where the program
+     * can, and every feed of the step that wants logits wants one row and names its sampler, the
+     * step chooses. */
+    const rt_sampler *sampler;
 } rt_feed;
 
 /* Runs one step over all feeds, whose sequences must differ. Fails, with no sequence changed, with
@@ -65,7 +75,14 @@ typedef struct rt_feed {
  * twice). On success every sequence has grown by its tokens. */
 bool rt_engine_step(rt_engine *e, rt_feed *feeds, uint32_t n_feeds, lb_err *err);
 
-/* Logits [n_vocab] of row i of the last step; valid until the next one. */
+/* The token after a sequence's last one: what the step chose, else chosen here from `logits`, row
+ * first_logit of the feed. `s` is the sampler that the feed named, unchanged since. Fails as
+ * rt_sampler_pick; with LB_BAD_VALUE for a choice that another sampler was to make. */
+bool rt_seq_choose(const rt_seq *seq, rt_sampler *s, rt_sample_scratch *scratch,
+                   const float *logits, uint32_t *token, lb_err *err);
+
+/* Logits [n_vocab] of row i of the last step; valid until the next one. Of a step that chose all
+ * tokens (rt_seq.chosen_by) they are not there. */
 const float *rt_engine_logits(const rt_engine *e, uint32_t i);
 
 #endif

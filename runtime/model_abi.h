@@ -24,6 +24,35 @@ struct rt_model;
 struct rt_memory; /* runtime/memory.h */
 struct rt_gpu;    /* runtime/cuda/gpu_abi.h */
 
+/* How a token is to be chosen from a row of logits on a device: the steps of docs/sampling.md that
+ * are done there (runtime/pick.h makes these). Kernels read it: isa_cuda.h declares it once more.
+ */
+enum { RT_PICK_CHANGES = 128 };
+
+typedef struct rt_pick_change {
+    uint32_t token, count; /* count: how often it occurs in the window of the penalties */
+    float bias;
+} rt_pick_change;
+
+typedef struct rt_pick {
+    uint64_t random; /* the next two outputs of the generator */
+    double min_log;  /* ln min_p */
+    float temperature, top_p, min_p, repeat, frequency, presence;
+    int32_t top_k;
+    uint32_t min_keep, n_changes, pad;
+    rt_pick_change changes[RT_PICK_CHANGES]; /* every token once */
+} rt_pick;
+
+/* What a device chose: token | kind << 32 | (1 << 40 if `random` was used). */
+typedef uint64_t rt_picked;
+typedef enum rt_picked_kind {
+    RT_PICKED_TOKEN,
+    RT_PICKED_UNDECIDED,    /* more candidates are needed than the device keeps: the host chooses */
+    RT_PICKED_NOT_A_NUMBER, /* the logit of `token` is */
+    RT_PICKED_INFINITE,
+    RT_PICKED_NONE_ALLOWED
+} rt_picked_kind;
+
 /* One pass over n_rows tokens of n_seqs sequences (contracts section 2). Rows of one sequence are
  * consecutive and their positions ascend by one. Arrays belong to the caller and stay valid during
  * the step. Limits: 1 <= n_rows <= t_max, n_seqs <= slots, n_logits <= logit_rows_max. */
@@ -36,6 +65,8 @@ typedef struct rt_step {
     const uint32_t *pos_of_row;   /* [n_rows], < ctx */
     const uint32_t *slot_of_seq;  /* [n_seqs], < slots, distinct */
     const uint32_t *logit_rows;   /* [n_logits], rows whose logits are wanted, ascending */
+    const rt_pick
+        *picks; /* [n_logits]: the step chooses tokens (rt_model.picks); NULL: it does not */
 } rt_step;
 
 typedef enum rt_arena_kind {
@@ -128,6 +159,9 @@ typedef struct rt_model {
     uint64_t n_params; /* weights in the model's matrices */
     uint64_t arena_bytes[RT_N_ARENAS];
     uint64_t logits_offset_bytes; /* f32[logit_rows_max][n_vocab] in RT_ARENA_IO */
+    bool samples; /* steps can choose tokens: rt_step.picks. Logits then stay where they were made,
+                     unless a choice is RT_PICKED_UNDECIDED */
+    uint64_t choices_offset_bytes; /* rt_picked[logit_rows_max] in RT_ARENA_IO, if it samples */
     bool weights_linked;
     const rt_file *files;
     uint32_t n_files;

@@ -36,6 +36,7 @@ bool rt_seq_feed(rt_seq *s, const uint32_t *tokens, uint32_t n, const rt_feed_op
         rt_feed f = {.seq = s, .tokens = tokens + at, .n_tokens = n - at < chunk ? n - at : chunk};
         bool last = at + f.n_tokens == n;
         f.n_logits = o->visit != NULL ? f.n_tokens : last ? 1 : 0;
+        f.sampler = o->visit == NULL && last ? o->sampler : NULL;
         if (!rt_engine_step(e, &f, 1, err) || (o->visit != NULL && !visit_rows(&f, o, err))) {
             return false;
         }
@@ -55,6 +56,7 @@ static bool holds(const rt_seq *s, uint32_t n) {
 }
 
 uint32_t rt_seq_cut(rt_seq *s, uint32_t n) {
+    s->chosen_by = n < s->n_tokens ? NULL : s->chosen_by;
     n = n < s->n_tokens ? n : s->n_tokens;
     s->n_tokens = holds(s, n) ? n : 0;
     if (s->n_tokens == 0) {
@@ -114,8 +116,7 @@ bool rt_gen_end(rt_gen *g, rt_stop_reason why, lb_err *err) {
 bool rt_gen_next(rt_gen *g, const float *logits, lb_err *err) {
     const rt_seq *s = g->seq;
     const rt_model *m = s->engine->model;
-    if (!rt_sampler_pick(g->o.sampler, g->o.scratch, logits, s->tokens, s->n_tokens, &g->token,
-                         err)) {
+    if (!rt_seq_choose(s, g->o.sampler, g->o.scratch, logits, &g->token, err)) {
         return false;
     }
     g->n_generated++;
@@ -139,6 +140,7 @@ bool rt_gen_next(rt_gen *g, const float *logits, lb_err *err) {
 
 bool rt_generate(rt_gen *g, lb_err *err) {
     rt_engine *e = g->seq->engine;
+    const rt_feed_opts o = {.sampler = g->o.sampler};
     while (g->stop == RT_STOP_NOT) {
         if (interrupted(g->o.interrupt)) {
             return rt_gen_end(g, RT_STOP_INTERRUPT, err);
@@ -146,7 +148,7 @@ bool rt_generate(rt_gen *g, lb_err *err) {
         if (!rt_gen_next(g, rt_engine_logits(e, 0), err)) {
             return false;
         }
-        if (g->stop == RT_STOP_NOT && !rt_seq_feed(g->seq, &g->token, 1, NULL, err)) {
+        if (g->stop == RT_STOP_NOT && !rt_seq_feed(g->seq, &g->token, 1, &o, err)) {
             return false;
         }
     }

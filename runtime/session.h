@@ -22,8 +22,9 @@ typedef struct rt_feed_opts {
     rt_visit_fn visit; /* logits of every token that is fed; NULL: of the last one only, row 0 */
     void *visit_arg;
     const volatile sig_atomic_t *interrupt; /* not 0: stop before the next step; may be NULL */
-    rt_progress_fn progress; /* tokens instead of bytes; may be NULL */
+    rt_progress_fn progress;                /* tokens instead of bytes; may be NULL */
     void *progress_arg;
+    const rt_sampler *sampler; /* that will choose the token behind them (rt_feed); may be NULL */
 } rt_feed_opts;
 
 /* Appends n >= 1 tokens in steps of at most engine->chunk rows. `o` may be NULL. All must fit
@@ -46,10 +47,10 @@ uint32_t rt_seq_cut(rt_seq *s, uint32_t n);
 
 typedef enum rt_stop_reason {
     RT_STOP_NOT,
-    RT_STOP_EOG,       /* an end-of-generation token */
-    RT_STOP_STRING,    /* a stop string */
-    RT_STOP_LENGTH,    /* n_predict tokens */
-    RT_STOP_CONTEXT,   /* the context is full */
+    RT_STOP_EOG,     /* an end-of-generation token */
+    RT_STOP_STRING,  /* a stop string */
+    RT_STOP_LENGTH,  /* n_predict tokens */
+    RT_STOP_CONTEXT, /* the context is full */
     RT_STOP_INTERRUPT
 } rt_stop_reason;
 
@@ -78,14 +79,15 @@ typedef struct rt_gen {
 /* The stream must be made for pushes of rt_detok_max_bytes. `strip_space`: see rt_detok_init. */
 void rt_gen_start(rt_gen *g, rt_seq *seq, const rt_gen_opts *o);
 
-/* Chooses the next token from `logits`, emits text, sets g->stop; unless it stops, g->token is to
- * be fed next. Fails as rt_sampler_pick and as `emit`. */
+/* Chooses the next token from `logits` (rt_seq_choose), emits text, sets g->stop; unless it stops,
+ * g->token is to be fed next. Fails as rt_sampler_pick and as `emit`. */
 bool rt_gen_next(rt_gen *g, const float *logits, lb_err *err);
 
 /* Ends a generation for a reason from outside; emits what was held back. Fails as `emit`. */
 bool rt_gen_end(rt_gen *g, rt_stop_reason why, lb_err *err);
 
-/* From the logits of row 0 of the last step until g->stop is set. */
+/* From the logits of row 0 of the last step, or the choice it made for the generation's sampler,
+ * until g->stop is set. */
 bool rt_generate(rt_gen *g, lb_err *err);
 
 const char *rt_stop_name(rt_stop_reason r);

@@ -23,6 +23,7 @@ typedef enum lb_code {
     LB_SYNTAX,      /* text in a template, recipe or expression does not parse */
     LB_NO_MEMORY,
     LB_IO,
+    LB_REFUSED,     /* a device refused a call: what was asked fails, the next may not */
     LB_PROOF,       /* the prover could not show a fact */
     LB_CANCELLED,   /* stopped by the user */
     LB_CLOSED,      /* nobody reads what is written: exit status 1, and no message */

@@ -113,7 +113,7 @@ static bool generate(rt_cli *c, rt_cli_answerer *a, lb_err *err) {
 bool rt_cli_answer(rt_cli *c, rt_cli_answerer *a, const uint32_t *prompt, size_t n, lb_err *err) {
     double begin = rt_cli_seconds();
     const rt_feed_opts o = {.interrupt = a->interrupt, .progress = prompt_progress,
-                            .progress_arg = &begin};
+                            .progress_arg = &begin, .sampler = &a->sampler};
     uint32_t ctx = c->model->ctx;
     if (n == 0 || n > ctx) {
         return lb_err_set(err, n == 0 ? LB_BAD_VALUE : LB_LIMIT,

@@ -45,10 +45,12 @@ static bool parse(rt_cli *c, int argc, char **argv, options *o, bool *go, lb_err
         RT_CLI_TEAM_ROWS(c, o->team),
     };
     const rt_cli_line line = {
-        .name = "bench", .summary = rt_cmd_bench.summary,
+        .name = "bench",
+        .summary = rt_cmd_bench.summary,
         .details = "Prints tokens per second, mean and standard deviation over the repetitions.\n"
                    "The tests are those of llama-bench.",
-        .options = rows, .n_options = sizeof rows / sizeof rows[0]};
+        .options = rows,
+        .n_options = sizeof rows / sizeof rows[0]};
     return rt_cli_parse(c, &line, argc, argv, go, err);
 }
 
@@ -81,6 +83,15 @@ static uint32_t some_token(const rt_cli *c, uint32_t i) {
     return (uint32_t)((i * UINT64_C(2654435761) + 12345) % c->model->n_vocab);
 }
 
+/* The likeliest token is chosen where the program chooses tokens on its device: what an answer
+ * does. */
+static bool greedy(const rt_cli *c, rt_sampler *out, lb_err *err) {
+    rt_sample_params p;
+    rt_sample_defaults(NULL, &p);
+    p.temperature = 0.0F;
+    return rt_sampler_start(out, &p, c->model->n_vocab, err);
+}
+
 static bool feed_some(rt_cli *c, uint32_t *tokens, uint32_t n, lb_err *err) {
     for (uint32_t i = 0; i < n; i++) {
         tokens[i] = some_token(c, i);
@@ -91,8 +102,10 @@ static bool feed_some(rt_cli *c, uint32_t *tokens, uint32_t n, lb_err *err) {
 /* One repetition; `tokens` has room for the context. */
 static bool run_once(rt_cli *c, const test *t, uint32_t *tokens, double *seconds, lb_err *err) {
     rt_seq *seq = &c->engine->seqs[0];
+    rt_sampler sampler;
+    const rt_feed_opts o = {.sampler = &sampler};
     rt_seq_cut(seq, 0);
-    if (!feed_some(c, tokens, t->depth, err)) {
+    if (!greedy(c, &sampler, err) || !feed_some(c, tokens, t->depth, err)) {
         return false;
     }
     double begin = rt_cli_seconds();
@@ -101,7 +114,7 @@ static bool run_once(rt_cli *c, const test *t, uint32_t *tokens, double *seconds
     }
     for (uint32_t i = 0; i < t->n_gen; i++) {
         uint32_t token = some_token(c, i);
-        if (!rt_seq_feed(seq, &token, 1, NULL, err)) {
+        if (!rt_seq_feed(seq, &token, 1, &o, err)) {
             return false;
         }
     }

@@ -1,5 +1,6 @@
 /* selftest.c -- `selftest`: files against their digests; the kernels against their plain-C twins,
- * logits and caches equal to the bit; and the same tokens read at once and one by one. */
+ * logits and caches equal to the bit; the same tokens read at once and one by one; and, where the
+ * device chooses tokens, its choices against the host's. */
 #define _GNU_SOURCE
 #include <limits.h>
 #include <stdio.h>
@@ -30,8 +31,8 @@ static bool keep_logits(void *arg, uint32_t pos, const float *logits, lb_err *er
 }
 
 /* Feeds the tokens to `slot` of an empty cache: n - single in chunks, the others one by one. */
-static bool trace_run(rt_cli *c, uint32_t slot, const uint32_t *tokens, uint32_t n,
-                      uint32_t single, trace *out, lb_err *err) {
+static bool trace_run(rt_cli *c, uint32_t slot, const uint32_t *tokens, uint32_t n, uint32_t single,
+                      trace *out, lb_err *err) {
     const rt_model *m = c->engine->model;
     rt_seq *seq = &c->engine->seqs[slot];
     rt_feed_opts o = {.visit = keep_logits, .visit_arg = out};
@@ -82,6 +83,77 @@ static bool check_plain(rt_cli *c, uint32_t slot, const uint32_t *tokens, uint32
     return ok && same(fast, other, n, "kernels and their plain twins", err);
 }
 
+/* Ways to choose: each step that a device does, alone and with others. */
+static const rt_sample_params WAYS[] = {
+    {.temperature = 0.0F, .top_p = 1.0F},
+    {.temperature = 1.0F, .top_p = 1.0F},
+    {.temperature = 0.8F, .top_p = 0.95F, .min_p = 0.05F, .top_k = 40},
+    {.temperature = 1.5F, .top_p = 0.9F},
+    {.temperature = 0.7F, .top_p = 1.0F, .min_p = 0.1F},
+    {.temperature = 1.0F, .top_p = 1.0F, .top_k = 7, .min_keep = 9},
+    {.temperature = 0.9F,
+     .top_p = 0.99F,
+     .top_k = 64,
+     .repeat_penalty = 1.3F,
+     .frequency_penalty = 0.5F,
+     .presence_penalty = 0.25F,
+     .repeat_last_n = -1}};
+enum { N_WAYS = sizeof WAYS / sizeof *WAYS, N_DRAWS = 4 };
+
+/* The next token by the device, which reads the last of n tokens again, and by the host from
+ * logits.
+ */
+static bool check_choice(rt_cli *c, rt_seq *seq, const uint32_t *tokens, uint32_t n,
+                         const float *logits, rt_sampler *sampler, rt_sample_scratch *scratch,
+                         lb_err *err) {
+    const rt_feed_opts o = {.sampler = sampler};
+    rt_sampler host = *sampler;
+    uint32_t want = 0;
+    uint32_t got = 0;
+    rt_seq_cut(seq, n - 1);
+    if (!rt_seq_feed(seq, &tokens[n - 1], 1, &o, err) ||
+        !rt_sampler_pick(&host, scratch, logits, tokens, n, &want, err) ||
+        !rt_seq_choose(seq, sampler, scratch, rt_engine_logits(c->engine, 0), &got, err)) {
+        return false;
+    }
+    if (got != want || memcmp(&host.rng, &sampler->rng, sizeof host.rng) != 0) {
+        return lb_err_set(err, LB_PROOF,
+                          "the device chose token %u, the host token %u (temperature %g, top_k %d, "
+                          "top_p %g, min_p %g)",
+                          got, want, (double)host.params.temperature, host.params.top_k,
+                          (double)host.params.top_p, (double)host.params.min_p);
+    }
+    return true;
+}
+
+static bool check_choices(rt_cli *c, uint32_t slot, const uint32_t *tokens, uint32_t n,
+                          const trace *host, lb_err *err) {
+    const rt_model *m = c->model;
+    const float *logits = host->logits + (size_t)(n - 1) * m->n_vocab;
+    rt_sample_scratch *scratch = NULL;
+    bool ok = rt_sample_scratch_new(m->n_vocab, m->ctx, &c->arena, &scratch, err);
+    for (uint32_t i = 0; ok && i < N_WAYS * N_DRAWS; i++) {
+        rt_sample_params p;
+        rt_sampler s;
+        rt_sample_defaults(NULL, &p);
+        p.temperature = WAYS[i % N_WAYS].temperature;
+        p.top_p = WAYS[i % N_WAYS].top_p;
+        p.min_p = WAYS[i % N_WAYS].min_p;
+        p.top_k = WAYS[i % N_WAYS].top_k;
+        p.min_keep = WAYS[i % N_WAYS].min_keep;
+        p.seed = i;
+        if (WAYS[i % N_WAYS].repeat_penalty > 0.0F) {
+            p.repeat_penalty = WAYS[i % N_WAYS].repeat_penalty;
+            p.frequency_penalty = WAYS[i % N_WAYS].frequency_penalty;
+            p.presence_penalty = WAYS[i % N_WAYS].presence_penalty;
+            p.repeat_last_n = WAYS[i % N_WAYS].repeat_last_n;
+        }
+        ok = rt_sampler_start(&s, &p, m->n_vocab, err) &&
+             check_choice(c, &c->engine->seqs[slot], tokens, n, logits, &s, scratch, err);
+    }
+    return ok;
+}
+
 static bool check_all(rt_cli *c, lb_err *err) {
     const rt_model *m = c->model;
     uint32_t tokens[N_TOKENS];
@@ -94,13 +166,18 @@ static bool check_all(rt_cli *c, lb_err *err) {
     }
     a.logits = lb_alloc_n(&c->arena, n, m->n_vocab * sizeof(float), err);
     b.logits = lb_alloc_n(&c->arena, n, m->n_vocab * sizeof(float), err);
-    if (a.logits == NULL || b.logits == NULL ||
-        !trace_run(c, slot, tokens, n, N_SINGLE, &a, err) ||
+    if (a.logits == NULL || b.logits == NULL || !trace_run(c, slot, tokens, n, N_SINGLE, &a, err) ||
         !trace_run(c, slot, tokens, n, n, &b, err) ||
         !same(&a, &b, n, "a prompt at once and token by token", err)) {
         return false;
     }
     printf("ok  a prompt gives the same bits at once and token by token\n");
+    if (m->samples) {
+        if (!check_choices(c, slot, tokens, n, &b, err)) {
+            return false;
+        }
+        printf("ok  the device chooses the host's tokens\n");
+    }
     if (m->step_plain == NULL) {
         printf("--  no plain twins in this program: kernels are not compared\n");
         return true;
@@ -145,10 +222,12 @@ static bool run(rt_cli *c, int argc, char **argv, lb_err *err) {
                     "with before it opens its port"),
     };
     const rt_cli_line line = {
-        .name = "selftest", .summary = rt_cmd_selftest.summary,
+        .name = "selftest",
+        .summary = rt_cmd_selftest.summary,
         .details = "Checks the weights against their digest, that a prompt read at once and token\n"
                    "by token gives the same bits, and so every kernel against its plain-C twin.",
-        .options = rows, .n_options = sizeof rows / sizeof rows[0]};
+        .options = rows,
+        .n_options = sizeof rows / sizeof rows[0]};
     bool ok = rt_cli_parse(c, &line, argc, argv, &go, err);
     if (!ok || !go) {
         return ok;

@@ -95,9 +95,10 @@ static bool start(rt_cuda *c, const char *wanted, lb_err *err) {
 static void stop(rt_cuda *c) {
     if (c->context != NULL) {
         c->d.cuCtxSetCurrent(c->context);
-        for (uint32_t i = 0; i < RT_CUDA_GRAPHS; i++) {
-            if (c->graphs[i] != NULL) {
-                c->d.cuGraphExecDestroy(c->graphs[i]);
+        for (uint32_t i = 0; i < 2 * RT_CUDA_GRAPHS; i++) {
+            rt_cu_graph_exec graph = c->graphs[i / RT_CUDA_GRAPHS][i % RT_CUDA_GRAPHS];
+            if (graph != NULL) {
+                c->d.cuGraphExecDestroy(graph);
             }
         }
         free_stages(c, NULL);

@@ -34,7 +34,8 @@ struct rt_cuda {
     uint8_t *stages[RT_CUDA_STAGES];         /* pinned, until ready */
     rt_cu_module *modules;                   /* [n_kernels] */
     rt_cu_function *functions;               /* [n_kernels] */
-    rt_cu_graph_exec graphs[RT_CUDA_GRAPHS]; /* of decode with i + 1 rows, or NULL */
+    /* of decode with i + 1 rows, or NULL: [0] gives logits, [1] choices */
+    rt_cu_graph_exec graphs[2][RT_CUDA_GRAPHS];
     uint64_t free_before,
         free_after; /* bytes free on the device before the arenas, and when ready */
     const rt_trace *trace; /* of the running step, or NULL */
@@ -62,7 +63,7 @@ bool rt_cuda_warm(rt_cuda *c, lb_err *err);
 
 /* step.c: writes the block of a step that begins at device address `base`; returns its bytes, at
  * most rt_gpu.step_bytes. Layout: rt_step with device addresses (64 bytes), slot_of_seq,
- * logit_rows, token_of_row, seq_of_row, pos_of_row. */
+ * logit_rows, token_of_row, seq_of_row, pos_of_row; picks, if there are, at a multiple of 8. */
 uint64_t rt_cuda_pack_step(const rt_step *s, rt_cu_ptr base, uint8_t *to);
 
 #endif

@@ -43,7 +43,7 @@ bool rt_cuda_ok(const rt_cuda_driver *d, rt_cu_result r, const char *call, lb_er
     }
     lb_code code = rt_cuda_lost(r)            ? LB_DEVICE_LOST
                    : r == RT_CU_OUT_OF_MEMORY ? LB_RESOURCES
-                                              : LB_IO;
+                                              : LB_REFUSED;
     return lb_err_set(err, code, "%s: %s (%u: %s)", call, name, r, text);
 }
 

@@ -29,7 +29,8 @@ bool rt_cuda_driver_open(rt_cuda_driver *d, int least_version, lb_err *err);
 void rt_cuda_driver_close(rt_cuda_driver *d);
 
 /* True for CUDA_SUCCESS; else sets "<call>: CUDA_ERROR_... (text)". Codes: LB_DEVICE_LOST for
- * errors after which the context is of no use, LB_RESOURCES for memory, LB_IO for all others. */
+ * errors after which the context is of no use, LB_RESOURCES for memory, LB_REFUSED for all
+ * others. */
 bool rt_cuda_ok(const rt_cuda_driver *d, rt_cu_result result, const char *call, lb_err *err);
 
 /* Calls an entry point and reports under its name: RT_CU_CALL(d, err, cuMemFree_v2, at). */

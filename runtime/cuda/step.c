@@ -1,9 +1,9 @@
 /* step.c -- one step on the device: its block goes up, its launches run in order on one stream, its
- * logits come back.
+ * logits come back, or, from a step that chooses tokens, its choices: 8 bytes a row.
  *
  * Steps of decode (one row and one logit row for each of the first n sequences) replay a graph that
- * was captured from the same calls at start. A graph that is refused is run again call by call, to
- * name the launch; the step fails all the same. */
+ * was captured from the same calls at start, one with logits and one with choices. A graph that is
+ * refused is run again call by call, to name the launch; the step fails all the same. */
 #include "cuda/cuda.h"
 
 #include <inttypes.h>
@@ -34,6 +34,13 @@ uint64_t rt_cuda_pack_step(const rt_step *s, rt_cu_ptr base, uint8_t *to) {
     at = put_words(to, at, s->seq_of_row, s->n_rows);
     d.pos_of_row = address(base, at);
     at = put_words(to, at, s->pos_of_row, s->n_rows);
+    if (s->picks != NULL) {
+        memset(to + at, 0, at % 8);
+        at += at % 8; /* 0 or 4 */
+        d.picks = (const rt_pick *)(uintptr_t)(base + at);
+        memcpy(to + at, s->picks, s->n_logits * sizeof *s->picks);
+        at += s->n_logits * sizeof *s->picks;
+    }
     memset(to, 0, HEAD_BYTES);
     memcpy(to, &d, sizeof d);
     return at;
@@ -73,12 +80,26 @@ bool rt_cuda_launch(rt_cuda *c, const rt_gpu_launch *l, const void *params, cons
                          l->grid[1], l->grid[2], step->n_rows);
 }
 
+/* n bytes of the IO arena back to their mirror. */
+static bool fetch(rt_cuda *c, const rt_step *s, uint64_t at, uint64_t n, const char *what,
+                  lb_err *err) {
+    return n == 0 ||
+           RT_CU_CALL(&c->d, err, cuMemcpyDtoHAsync_v2, c->io + at, c->arenas[RT_ARENA_IO] + at, n,
+                      c->stream) ||
+           lb_err_prefix(err, "%s of %u rows, T=%u", what, s->n_logits, s->n_rows);
+}
+
+/* All inside the arena: n_logits <= logit_rows_max. */
+static bool fetch_logits(rt_cuda *c, const rt_step *s, lb_err *err) {
+    const rt_model *m = c->model;
+    return fetch(c, s, m->logits_offset_bytes, (uint64_t)s->n_logits * m->n_vocab * sizeof(float),
+                 "logits", err);
+}
+
 /* The calls of a step: made on the stream, or into the graph that is being captured from it. */
 static bool calls(rt_cuda *c, const rt_step *s, uint64_t block_bytes, lb_err *err) {
     const rt_model *m = c->model;
     uint64_t at = m->gpu->step_offset_bytes;
-    uint64_t logits = (uint64_t)s->n_logits * m->n_vocab *
-                      sizeof(float); /* inside the arena: n_logits <= logit_rows_max */
     if (!RT_CU_CALL(&c->d, err, cuMemcpyHtoDAsync_v2, c->arenas[RT_ARENA_IO] + at, c->io + at,
                     block_bytes, c->stream)) {
         return lb_err_prefix(err, "the step's block, T=%u", s->n_rows);
@@ -86,15 +107,29 @@ static bool calls(rt_cuda *c, const rt_step *s, uint64_t block_bytes, lb_err *er
     if (!m->gpu->launches(c, s, err)) {
         return false;
     }
-    return s->n_logits == 0 ||
-           RT_CU_CALL(&c->d, err, cuMemcpyDtoHAsync_v2, c->io + m->logits_offset_bytes,
-                      c->arenas[RT_ARENA_IO] + m->logits_offset_bytes, logits, c->stream) ||
-           lb_err_prefix(err, "logits of %u rows, T=%u", s->n_logits, s->n_rows);
+    return s->picks == NULL ? fetch_logits(c, s, err)
+                            : fetch(c, s, m->choices_offset_bytes, s->n_logits * sizeof(rt_picked),
+                                    "choices", err);
 }
 
 static bool wait(rt_cuda *c, const rt_step *s, lb_err *err) {
     return RT_CU_CALL(&c->d, err, cuStreamSynchronize, c->stream) ||
            lb_err_prefix(err, "running a step of T=%u", s->n_rows);
+}
+
+static bool is_undecided(const rt_cuda *c, const rt_step *s) {
+    const rt_picked *choice =
+        (const rt_picked *)(const void *)(c->io + c->model->choices_offset_bytes);
+    bool any = false;
+    for (uint32_t i = 0; s->picks != NULL && i < s->n_logits; i++) {
+        any = any || (choice[i] >> 32 & 255) == RT_PICKED_UNDECIDED;
+    }
+    return any;
+}
+
+/* The end of a step; the host sees the logits of one that left a choice to it. */
+static bool finish(rt_cuda *c, const rt_step *s, lb_err *err) {
+    return wait(c, s, err) && (!is_undecided(c, s) || (fetch_logits(c, s, err) && wait(c, s, err)));
 }
 
 /* After a refused call: what was queued before it must be over before buffers are used again. */
@@ -107,20 +142,22 @@ static void settle(rt_cuda *c, lb_err *err) {
 }
 
 static bool run(rt_cuda *c, const rt_step *s, uint64_t block_bytes, lb_err *err) {
-    return calls(c, s, block_bytes, err) && wait(c, s, err);
+    return calls(c, s, block_bytes, err) && finish(c, s, err);
 }
 
 /* The graph for this step, or NULL: decode takes one row of each of n sequences and all their
  * logits. */
 static rt_cu_graph_exec *graph_of(rt_cuda *c, const rt_step *s) {
-    bool decode = c->trace == NULL && s->n_rows == s->n_seqs && s->n_rows == s->n_logits && s->n_rows <= RT_CUDA_GRAPHS;
-    return decode && c->graphs[s->n_rows - 1] != NULL ? &c->graphs[s->n_rows - 1] : NULL;
+    bool decode = s->n_rows == s->n_seqs && s->n_rows == s->n_logits && s->n_rows <= RT_CUDA_GRAPHS;
+    rt_cu_graph_exec *graphs = c->graphs[s->picks != NULL];
+    return decode && c->trace == NULL && graphs[s->n_rows - 1] != NULL ? &graphs[s->n_rows - 1]
+                                                                       : NULL;
 }
 
 static bool replay(rt_cuda *c, rt_cu_graph_exec graph, const rt_step *s, uint64_t block_bytes,
                    lb_err *err) {
     if (RT_CU_CALL(&c->d, err, cuGraphLaunch, graph, c->stream)) {
-        return wait(c, s, err);
+        return finish(c, s, err);
     }
     lb_err_prefix(err, "graph of decode, %u launches, T=%u", c->model->gpu->n_launches, s->n_rows);
     lb_err why = {0};
@@ -169,24 +206,27 @@ typedef struct dummy {
     rt_step step;
     uint32_t zeros[DUMMY_ROWS];
     uint32_t count[DUMMY_ROWS];
+    rt_pick picks[RT_CUDA_GRAPHS]; /* greedy */
 } dummy;
 
 static void fill(dummy *t) {
+    memset(t->picks, 0, sizeof t->picks);
     for (uint32_t i = 0; i < DUMMY_ROWS; i++) {
         t->zeros[i] = 0;
         t->count[i] = i;
     }
 }
 
-/* One row at position 0 of each of the first n slots, all with logits. */
-static void make_decode(dummy *t, uint32_t n) {
-    t->step = (rt_step){n, n, n, t->zeros, t->count, t->zeros, t->count, t->count};
+/* One row at position 0 of each of the first n slots, all with logits, or with choices. */
+static void make_decode(dummy *t, uint32_t n, bool picks) {
+    t->step = (rt_step){
+        n, n, n, t->zeros, t->count, t->zeros, t->count, t->count, picks ? t->picks : NULL};
 }
 
 /* n rows of slot 0, and as many logits as there is room for. */
 static void make_prefill(dummy *t, uint32_t n, uint32_t n_logits) {
     t->step = (rt_step){
-        n, 1, n < n_logits ? n : n_logits, t->zeros, t->zeros, t->count, t->zeros, t->count};
+        n, 1, n < n_logits ? n : n_logits, t->zeros, t->zeros, t->count, t->zeros, t->count, NULL};
 }
 
 static bool capture(rt_cuda *c, const rt_step *s, rt_cu_graph_exec *out, lb_err *err) {
@@ -218,7 +258,7 @@ static uint32_t least(uint32_t a, uint32_t b) {
 static bool launch_all(rt_cuda *c, uint8_t *const *arenas, dummy *t, lb_err *err) {
     const rt_model *m = c->model;
     uint32_t more = least(least(m->gpu->few_rows + 1, DUMMY_ROWS), least(m->t_max, m->ctx));
-    make_decode(t, 1);
+    make_decode(t, 1, m->samples);
     if (!rt_cuda_step(arenas, &t->step, err)) {
         return lb_err_prefix(err, "first launches");
     }
@@ -226,20 +266,23 @@ static bool launch_all(rt_cuda *c, uint8_t *const *arenas, dummy *t, lb_err *err
     return rt_cuda_step(arenas, &t->step, err) || lb_err_prefix(err, "first launches");
 }
 
-bool rt_cuda_warm(rt_cuda *c, lb_err *err) {
+static bool make_graphs(rt_cuda *c, uint8_t *const *arenas, dummy *t, bool picks, lb_err *err) {
     const rt_model *m = c->model;
     uint32_t most = least(least(m->slots, RT_CUDA_GRAPHS), m->logit_rows_max);
-    uint8_t *arenas[RT_N_PLACES] = {[RT_DEVICE] = (uint8_t *)c};
-    dummy t;
-    fill(&t);
-    if (!launch_all(c, arenas, &t, err)) {
-        return false;
-    }
     for (uint32_t n = 1; n <= most; n++) {
-        make_decode(&t, n);
-        if (!capture(c, &t.step, &c->graphs[n - 1], err) || !rt_cuda_step(arenas, &t.step, err)) {
+        make_decode(t, n, picks);
+        if (!capture(c, &t->step, &c->graphs[picks][n - 1], err) ||
+            !rt_cuda_step(arenas, &t->step, err)) {
             return lb_err_prefix(err, "graph of decode, T=%u", n);
         }
     }
     return true;
+}
+
+bool rt_cuda_warm(rt_cuda *c, lb_err *err) {
+    uint8_t *arenas[RT_N_PLACES] = {[RT_DEVICE] = (uint8_t *)c};
+    dummy t;
+    fill(&t);
+    return launch_all(c, arenas, &t, err) && make_graphs(c, arenas, &t, false, err) &&
+           (!c->model->samples || make_graphs(c, arenas, &t, true, err));
 }

@@ -181,7 +181,7 @@ static bool choose(rt_job *j, rt_sample_scratch *scratch, const float *logits, l
         return true;
     }
     if (!is_formed(j)) {
-        return pick(j, scratch, logits, err);
+        return rt_seq_choose(j->seq, &j->sampler, scratch, logits, &j->token, err);
     }
     rt_rng before = j->sampler.rng;
     if (!pick(j, scratch, logits, err) || fits(j, j->token)) {

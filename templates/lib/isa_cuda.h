@@ -22,9 +22,22 @@ typedef unsigned long uint64_t;
 typedef decltype(sizeof 0) size_t;
 
 /* The step of model_abi.h in device memory; its arrays are device addresses. */
+typedef struct rt_pick_change {
+    uint32_t token, count;
+    float bias;
+} rt_pick_change;
+typedef struct rt_pick {
+    uint64_t random;
+    double min_log;
+    float temperature, top_p, min_p, repeat, frequency, presence;
+    int32_t top_k;
+    uint32_t min_keep, n_changes, pad;
+    rt_pick_change changes[128];
+} rt_pick;
 typedef struct rt_step {
     uint32_t n_rows, n_seqs, n_logits;
     const uint32_t *token_of_row, *seq_of_row, *pos_of_row, *slot_of_seq, *logit_rows;
+    const rt_pick *picks;
 } rt_step;
 
 /* Two words of one 8-byte access, four of one of 16 bytes. */
@@ -107,6 +120,14 @@ ISA_FN uint32_t isa_bits(float x) {
     return __float_as_uint(x);
 }
 
+ISA_FN double isa_double(uint64_t bits) {
+    return __longlong_as_double((long long)bits);
+}
+
+ISA_FN uint64_t isa_bits64(double x) {
+    return (uint64_t)__double_as_longlong(x);
+}
+
 ISA_FN float isa_half(uint32_t h) {
     float f;
     asm("cvt.f32.f16 %0, %1;" : "=f"(f) : "h"((unsigned short)h));
@@ -175,6 +196,31 @@ ISA_FN uint32_t isa_warp_umax(uint32_t x) {
 
 ISA_FN int32_t isa_warp_isum(int32_t x) {
     return __reduce_add_sync(0xffffffffu, x);
+}
+
+/* Both words of lane l ^ s. */
+ISA_FN void isa_warp_xor2(const uint64_t x[2], uint32_t s, uint64_t out[2]) {
+    out[0] = __shfl_xor_sync(0xffffffffu, (unsigned long long)x[0], (int)s);
+    out[1] = __shfl_xor_sync(0xffffffffu, (unsigned long long)x[1], (int)s);
+}
+
+ISA_FN uint64_t isa_warp_min64(uint64_t x) {
+#pragma unroll
+    for (int s = 16; s > 0; s /= 2) {
+        const uint64_t other = __shfl_xor_sync(0xffffffffu, (unsigned long long)x, s);
+        x = x < other ? x : other;
+    }
+    return x;
+}
+
+/* The sum over lanes 0..l. */
+ISA_FN uint64_t isa_warp_scan64(uint64_t x) {
+#pragma unroll
+    for (unsigned s = 1; s < 32; s *= 2) {
+        const uint64_t other = __shfl_up_sync(0xffffffffu, (unsigned long long)x, s);
+        x += threadIdx.x % 32 >= s ? other : 0;
+    }
+    return x;
 }
 
 /* d += W X for one group of 32 columns: fragments as above. */
@@ -318,6 +364,7 @@ ISA_FN int32_t isa_ishl(int32_t a, int n) {
 }
 
 #include "isa_real.h"
+#include "isa_sample.h"
 
 /* ---- sums over a row and activations to bytes (docs/numerics.md) */
 

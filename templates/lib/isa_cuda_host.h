@@ -74,6 +74,14 @@ ISA_FN uint32_t isa_bits(float x) {
     return isa_soft_bits(x);
 }
 
+ISA_FN double isa_double(uint64_t bits) {
+    return isa_soft_double(bits);
+}
+
+ISA_FN uint64_t isa_bits64(double x) {
+    return isa_soft_bits64(x);
+}
+
 ISA_FN float isa_half(uint32_t h) {
     return isa_soft_half((uint16_t)h);
 }
@@ -183,6 +191,55 @@ ISA_FN uint32_t isa_warp_umax(uint32_t x) {
 ISA_FN int32_t isa_warp_isum(int32_t x) {
     int32_t y;
     soft_warp(isa_host_isum, &x, sizeof x, &y, sizeof y);
+    return y;
+}
+
+/* What a lane brings to isa_warp_xor2; s is the same in all. */
+typedef struct isa_host_pair {
+    uint64_t x[2];
+    uint32_t s;
+} isa_host_pair;
+
+static inline void isa_host_xor2(const void *in, void *out) {
+    const isa_host_pair *lane = (const isa_host_pair *)in;
+    for (uint32_t l = 0; l < 32; l++) {
+        memcpy((uint64_t *)out + 2 * l, lane[l ^ lane[l].s].x, 16);
+    }
+}
+
+static inline void isa_host_min64(const void *in, void *out) {
+    const uint64_t *lane = (const uint64_t *)in;
+    uint64_t best = lane[0], *all = (uint64_t *)out;
+    for (int l = 1; l < 32; l++) {
+        best = best < lane[l] ? best : lane[l];
+    }
+    for (int l = 0; l < 32; l++) {
+        all[l] = best;
+    }
+}
+
+static inline void isa_host_scan64(const void *in, void *out) {
+    const uint64_t *lane = (const uint64_t *)in;
+    uint64_t sum = 0;
+    for (int l = 0; l < 32; l++) {
+        ((uint64_t *)out)[l] = sum += lane[l];
+    }
+}
+
+ISA_FN void isa_warp_xor2(const uint64_t x[2], uint32_t s, uint64_t out[2]) {
+    const isa_host_pair mine = {{x[0], x[1]}, s};
+    soft_warp(isa_host_xor2, &mine, sizeof mine, out, 16);
+}
+
+ISA_FN uint64_t isa_warp_min64(uint64_t x) {
+    uint64_t y;
+    soft_warp(isa_host_min64, &x, sizeof x, &y, sizeof y);
+    return y;
+}
+
+ISA_FN uint64_t isa_warp_scan64(uint64_t x) {
+    uint64_t y;
+    soft_warp(isa_host_scan64, &x, sizeof x, &y, sizeof y);
     return y;
 }
 

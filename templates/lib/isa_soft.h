@@ -21,6 +21,18 @@ ISA_FN float isa_soft_float(uint32_t u) {
     return f;
 }
 
+ISA_FN uint64_t isa_soft_bits64(double f) {
+    uint64_t u;
+    memcpy(&u, &f, sizeof u);
+    return u;
+}
+
+ISA_FN double isa_soft_double(uint64_t u) {
+    double f;
+    memcpy(&f, &u, sizeof f);
+    return f;
+}
+
 /* a * b + c rounded once. The product of two floats is exact in double; the sum is rounded to odd
  * there (the error of the addition decides the last bit), so that the final rounding to float sees
  * on which side of a tie the true sum lies. 53 bits >= 2 * 24 + 2 make this exact.

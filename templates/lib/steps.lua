@@ -1,8 +1,9 @@
 -- steps.lua -- groups a step's launches for emission: layers with the same kernels share one function.
 --
 -- plan(launches) takes the generator's list (each: kernel, layer, label, args = { { param, ctype,
--- arena, offset, what } }) and returns { before, classes, layers, after }:
+-- arena, offset, what } }) and returns { before, classes, layers, after, picks }:
 --   before, after  launches outside the layers
+--   picks          those behind them that choose tokens
 --   classes        { letter, launches, fields }: fields are the arguments whose offset differs
 --   layers         per layer { class, offsets } in the order of the class's fields
 
@@ -11,9 +12,13 @@ local M = {}
 -- Layers come in order, without a gap, and nothing outside them between two: the verifier has seen
 -- to it, and a launch that found no group here would be lost.
 local function by_layer(launches)
-  local before, layers, after = {}, {}, {}
+  local before, layers, after, picks = {}, {}, {}, {}
   for _, l in ipairs(launches) do
-    if l.layer >= 0 then
+    if l.family == "sample" then
+      table.insert(picks, l)
+    elseif #picks > 0 then
+      fail("launch '" .. l.label .. "' stands behind those that choose tokens")
+    elseif l.layer >= 0 then
       if #after > 0 or l.layer > #layers or l.layer < #layers - 1 then
         fail("launch '" .. l.label .. "' of layer " .. l.layer .. " is out of order")
       end
@@ -25,7 +30,7 @@ local function by_layer(launches)
       table.insert(after, l)
     end
   end
-  return before, layers, after
+  return before, layers, after, picks
 end
 
 -- Two layers are of one class if they run the same kernels on the same arenas in the same order.
@@ -70,7 +75,7 @@ local function letter(i)
 end
 
 function M.plan(launches)
-  local before, layers, after = by_layer(launches)
+  local before, layers, after, picks = by_layer(launches)
   local order, members = {}, {}
   for _, layer in ipairs(layers) do
     local s = signature(layer)
@@ -94,7 +99,7 @@ function M.plan(launches)
     end
     rows[i] = { class = class, offsets = offsets }
   end
-  return { before = before, classes = classes, layers = rows, after = after }
+  return { before = before, classes = classes, layers = rows, after = after, picks = picks }
 end
 
 -- C text of argument `a`: a place in an arena, or the layer's own (`field`).

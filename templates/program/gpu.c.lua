@@ -11,6 +11,8 @@ end
 extern const uint8_t cubin_${k.name}[], cubin_${k.name}_end[];
 % end
 
+_Static_assert(sizeof(rt_pick) == ${gpu.pick_bytes} && sizeof(rt_step) == 64, "as the step's block is planned");
+
 static const rt_gpu_kernel KERNELS[] = {
 % for _, k in ipairs(kernels) do
     {.name = "${k.name}",

@@ -97,6 +97,10 @@ const rt_model lagen_model = {
     .n_params = ${dims.n_params}U,
     .arena_bytes = {${arenas.weights}U, ${arenas.kv}U, ${arenas.scratch}U, ${arenas.io}U},
     .logits_offset_bytes = ${logits_offset}U,
+% if samples then
+    .samples = true,
+    .choices_offset_bytes = ${choices_offset}U,
+% end
     .weights_linked = ${weights_linked and "true" or "false"},
     .files = FILES,
     .n_files = ${#files},

@@ -136,6 +136,15 @@ static void after_layers(const worker *w) {
 % end
 }
 
+% if #g.picks > 0 then
+/* Tokens from logits, in a step that chooses them. */
+static void picks(const worker *w) {
+% for _, l in ipairs(g.picks) do
+    ${call(l, no_field)}
+% end
+}
+
+% end
 /* What the pool's workers are handed. */
 typedef struct run {
     uint8_t *const *arenas;
@@ -154,6 +163,11 @@ static void step_on_worker(void *arg, rt_pool *pool, uint32_t index, uint32_t n)
 % end
     if (r->step->n_logits > 0) {
         after_layers(&w);
+% if #g.picks > 0 then
+        if (r->step->picks != NULL) {
+            picks(&w);
+        }
+% end
     }
 }
 

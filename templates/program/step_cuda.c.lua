@@ -169,6 +169,16 @@ static bool after_layers(const worker *w) {
     return true;
 }
 
+% if #g.picks > 0 then
+/* Tokens from logits, in a step that chooses them. */
+static bool picks(const worker *w) {
+% for _, l in ipairs(g.picks) do
+    ${call(l, "-1", no_field)}
+% end
+    return true;
+}
+
+% end
 bool lagen_launches(rt_cuda *c, const rt_step *step, lb_err *err) {
     const worker w = {c,
                       rt_cuda_arena(c, RT_ARENA_WEIGHTS),
@@ -183,7 +193,12 @@ bool lagen_launches(rt_cuda *c, const rt_step *step, lb_err *err) {
         && layer_${layer.class.letter}(&w, ${i - 1}${layer_places(layer, i)})
         && rt_cuda_show(c, ${i - 1}, ${hidden[i]}, err)
 % end
+% if #g.picks > 0 then
+        && (step->n_logits == 0 || after_layers(&w))
+        && (step->n_logits == 0 || step->picks == NULL || picks(&w));
+% else
         && (step->n_logits == 0 || after_layers(&w));
+% end
 }
 
 bool lagen_step(uint8_t *const *arenas, const rt_step *step, rt_pool *pool, lb_err *err) {

@@ -19,8 +19,8 @@
 #define Q8 "x_q=%1 x_d=%2 x_s=%3"
 
 /* A node whose operands are values 0.. and tensors 0.. as its text names them, in the order of this
- * list: "f64" = f32 rows of T, 64 wide; "F64" of L; "b64" i8, "d2" f32, "h4" i16 (planes); "s16384"
- * a state; "i4:16" i32 below 16; "w64x96" a Q8_0 matrix, "w64x96x16" 16 of them; "n64x1" an F32
+ * list: "f64" = f32 rows of T, 64 wide; "F64" of L; "b64" i8, "d2" f32, "h4" i16 (planes); "u65" u64 of L;
+ * "s16384" a state; "i4:16" i32 below 16; "w64x96" a Q8_0 matrix, "w64x96x16" 16 of them; "n64x1" an F32
  * one. */
 typedef struct right_node {
     lg_op op;
@@ -62,6 +62,11 @@ static const right_node RIGHT[] = {
     {LG_OP_ATTN, "f128 s16384 s16384 f64", "", "qkv=%0 k=%1 v=%2 y=%3",
      "{\"n_head\": 4, \"n_kv\": 2, \"head_dim\": 16, \"cap\": 256, \"scale\": 0.25, \"window\": 0, "
      "\"kv\": \"f16\", \"gate\": \"none\"}"},
+    {LG_OP_SAMPLE_TILES, "F320 u65", "", "logits=%0 heads=%1", "{\"heads\": 65, \"totals\": 1}"},
+    {LG_OP_SAMPLE_TOTAL, "F320 u65 u1", "", "logits=%0 heads=%1 totals=%2",
+     "{\"heads\": 65, \"totals\": 1}"},
+    {LG_OP_SAMPLE_PICK, "u65 u1 u1", "", "heads=%0 totals=%1 choices=%2",
+     "{\"heads\": 65, \"totals\": 1}"},
 };
 
 static void add_value(graphs *b, const char *word) {
@@ -69,6 +74,7 @@ static void add_value(graphs *b, const char *word) {
     uint64_t n = strtoull(word + 1, &end, 10);
     switch (word[0]) {
     case 's': graphs_state(b, word, n); break;
+    case 'u': graphs_value(b, "v", LG_ROWS_L, LG_ELEM_U64, n); break;
     case 'F': graphs_value(b, "v", LG_ROWS_L, LG_ELEM_F32, n); break;
     case 'i':
         n = graphs_value(b, "v", LG_ROWS_T, LG_ELEM_I32, n);

@@ -53,8 +53,10 @@ static bool launches(rt_cuda *c, const rt_step *s, lb_err *err) {
                            rt_cuda_step_on_device(c)};
     const rt_gpu_launch embed = {0, {s->n_rows, 1, 1}, "embed of token_embd", -1};
     const rt_gpu_launch head = {1, {s->n_logits, 20, 1}, "matmul of output", -1};
+    const rt_gpu_launch pick = {0, {s->n_logits, 1, 1}, "sample_pick", -1};
     return rt_cuda_launch(c, &embed, &p, s, err) && launch_cut(c, s, err) &&
-           (s->n_logits == 0 || rt_cuda_launch(c, &head, &p, s, err));
+           (s->n_logits == 0 || rt_cuda_launch(c, &head, &p, s, err)) &&
+           (s->picks == NULL || rt_cuda_launch(c, &pick, &p, s, err));
 }
 
 static bool step(uint8_t *const *arenas, const rt_step *s, rt_pool *pool, lb_err *err) {
@@ -115,6 +117,7 @@ void fake_program_init(fake_program *p, const char *settings) {
     char path[PATH_MAX];
     uint64_t words = 3ULL * FAKE_T_MAX + FAKE_SLOTS + FAKE_SLOTS;
     uint64_t logits = FAKE_SLOTS * FAKE_VOCAB * 4;
+    uint64_t choices = FAKE_SLOTS * sizeof(rt_picked);
     *p = (fake_program){.folder = "/tmp/lagen-cuda-XXXXXX"};
     char *made = mkdtemp(p->folder);
     assert(made != NULL);
@@ -146,8 +149,8 @@ void fake_program_init(fake_program *p, const char *settings) {
         .n_kernels = FAKE_KERNELS,
         .n_launches = 3,
         .few_rows = 8,
-        .step_offset_bytes = logits,
-        .step_bytes = 64 + 4 * words,
+        .step_offset_bytes = logits + choices,
+        .step_bytes = 64 + 4 * words + 8 + FAKE_SLOTS * sizeof(rt_pick),
         .launches = launches};
     p->file = (rt_file){"weights.bin", FAKE_WEIGHT_BYTES, p->digest};
     p->model =
@@ -160,7 +163,10 @@ void fake_program_init(fake_program *p, const char *settings) {
                    .chunk = FAKE_T_MAX,
                    .t_max = FAKE_T_MAX,
                    .logit_rows_max = FAKE_SLOTS,
-                   .arena_bytes = {FAKE_WEIGHT_BYTES + 64, 4096, 8192, logits + p->gpu.step_bytes},
+                   .arena_bytes = {FAKE_WEIGHT_BYTES + 64, 4096, 8192,
+                                   logits + choices + p->gpu.step_bytes},
+                   .samples = true,
+                   .choices_offset_bytes = logits,
                    .files = &p->file,
                    .n_files = 1,
                    .step = step,
@@ -196,13 +202,21 @@ bool fake_program_start(const fake_program *p, const char *wanted, rt_memory *me
 bool fake_program_prefill(const fake_program *p, const rt_memory *mem, uint32_t T, lb_err *err) {
     const uint32_t *zeros = p->words + FAKE_T_MAX;
     const uint32_t last = T - 1;
-    const rt_step s = {T, 1, 1, zeros, zeros, p->words, zeros, &last};
+    const rt_step s = {T, 1, 1, zeros, zeros, p->words, zeros, &last, NULL};
     return p->model.step(mem->arenas, &s, NULL, err);
 }
 
 bool fake_program_decode(const fake_program *p, const rt_memory *mem, uint32_t T, lb_err *err) {
     const uint32_t *zeros = p->words + FAKE_T_MAX;
-    const rt_step s = {T, T, T, zeros, p->words, zeros, p->words, p->words};
+    const rt_step s = {T, T, T, zeros, p->words, zeros, p->words, p->words, NULL};
+    return p->model.step(mem->arenas, &s, NULL, err);
+}
+
+bool fake_program_choose(const fake_program *p, const rt_memory *mem, uint32_t T, lb_err *err) {
+    const uint32_t *zeros = p->words + FAKE_T_MAX;
+    rt_pick picks[FAKE_SLOTS];
+    memset(picks, 0, sizeof picks);
+    const rt_step s = {T, T, T, zeros, p->words, zeros, p->words, p->words, picks};
     return p->model.step(mem->arenas, &s, NULL, err);
 }
 

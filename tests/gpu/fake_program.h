@@ -48,6 +48,8 @@ bool fake_program_start(const fake_program *p, const char *wanted, rt_memory *me
  * each. */
 bool fake_program_prefill(const fake_program *p, const rt_memory *mem, uint32_t T, lb_err *err);
 bool fake_program_decode(const fake_program *p, const rt_memory *mem, uint32_t T, lb_err *err);
+/* The same, and the step chooses the tokens: one launch more. */
+bool fake_program_choose(const fake_program *p, const rt_memory *mem, uint32_t T, lb_err *err);
 
 /* control.h of the loaded recorder. */
 typedef struct fake_control {

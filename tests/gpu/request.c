@@ -1,12 +1,11 @@
-/* request.c -- linked with an emitted GPU program in place of its CLI: a request is what a server makes of
- * one, steps of several sequences through the engine.
+/* request.c -- linked with an emitted GPU program in place of its CLI: a request is what a server
+ * makes of one, steps of several sequences through the engine.
  *
  *   request edges FOLDER T...      one step of each T; prints T and the number of launches
- *   request failures FOLDER        fails each call of a request once, on the recorder or an emulator;
- *                                  the request goes on, and the next succeeds, with the same bits
- *   request slots FOLDER           all slots, each at a depth of its own, together and alone: the
- *                                  same bits; on any driver
- * Exit status 1 with a line on what went wrong. */
+ *   request failures FOLDER        fails each call of a request once, on the recorder or an
+ * emulator; the request goes on, and the next succeeds, with the same bits request slots FOLDER all
+ * slots, each at a depth of its own, together and alone: the same bits; on any driver Exit status 1
+ * with a line on what went wrong. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdio.h>
@@ -197,6 +196,60 @@ static bool decode(rt_engine *e, uint32_t from, uint32_t to, float *logits, lb_e
     return true;
 }
 
+/* Ways to choose, one a slot: each in turn. */
+static rt_sampler sampler_of(uint32_t slot, uint32_t n_vocab) {
+    static const float temperatures[] = {0.8f, 0.0f, 1.0f, 1.5f};
+    static const int ks[] = {40, 0, 64, 0};
+    rt_sample_params p;
+    rt_sampler s;
+    rt_sample_defaults(NULL, &p);
+    p.temperature = temperatures[slot % 4];
+    p.top_k = ks[slot % 4];
+    p.top_p = slot % 4 == 1 ? 1.0f : 0.9f;
+    p.min_p = slot % 4 == 0 ? 0.05f : 0.0f;
+    p.repeat_penalty = slot % 4 == 2 ? 1.2f : 1.0f;
+    p.seed = slot;
+    rt_sampler_start(&s, &p, n_vocab, NULL);
+    return s;
+}
+
+/* The last tokens once more, in one step that chooses what follows: as the host does from `logits`.
+ */
+static bool choices(rt_engine *e, uint32_t n, const float *logits, lb_err *err) {
+    const rt_model *m = e->model;
+    rt_sampler samplers[64];
+    uint32_t last[64];
+    rt_feed feeds[64];
+    rt_sample_scratch *scratch = NULL;
+    lb_arena arena;
+    lb_arena_init(&arena, "choices", UINT64_C(1) << 30);
+    for (uint32_t s = 0; s < n; s++) {
+        samplers[s] = sampler_of(s, m->n_vocab);
+        last[s] = e->seqs[s].tokens[e->seqs[s].n_tokens - 1];
+        rt_seq_cut(&e->seqs[s], e->seqs[s].n_tokens - 1);
+        feeds[s] = (rt_feed){.seq = &e->seqs[s],
+                             .tokens = &last[s],
+                             .n_tokens = 1,
+                             .n_logits = 1,
+                             .sampler = &samplers[s]};
+    }
+    bool ok = rt_sample_scratch_new(m->n_vocab, m->ctx, &arena, &scratch, err) &&
+              rt_engine_step(e, feeds, n, err);
+    for (uint32_t s = 0; ok && s < n; s++) {
+        rt_sampler host = sampler_of(s, m->n_vocab);
+        const rt_seq *q = &e->seqs[s];
+        uint32_t want = 0;
+        uint32_t got = 0;
+        ok = rt_sampler_pick(&host, scratch, logits + (size_t)s * m->n_vocab, q->tokens,
+                             q->n_tokens, &want, err) &&
+             rt_seq_choose(q, &samplers[s], scratch, rt_engine_logits(e, s), &got, err) &&
+             (got == want ||
+              lb_err_set(err, LB_PROOF, "slot %u: token %u, the host's is %u", s, got, want));
+    }
+    lb_arena_reset(&arena);
+    return ok;
+}
+
 static int slots(rt_engine *e) {
     lb_err err = {0};
     const rt_model *m = e->model;
@@ -204,7 +257,8 @@ static int slots(rt_engine *e) {
     float *together = calloc((size_t)n * m->n_vocab, sizeof *together);
     float *alone = calloc((size_t)n * m->n_vocab, sizeof *alone);
     bool ok = together != NULL && alone != NULL && fill_slots(e, &err) &&
-              decode(e, 0, n, together, &err) && fill_slots(e, &err);
+              decode(e, 0, n, together, &err) && choices(e, n, together, &err) &&
+              fill_slots(e, &err);
     for (uint32_t s = 0; ok && s < n; s++) {
         ok = decode(e, s, s + 1, alone + (size_t)s * m->n_vocab, &err);
     }
@@ -231,7 +285,8 @@ static int edge(rt_engine *e, uint32_t T) {
     }
     const uint32_t *zeros = words + T;
     const uint32_t last = T - 1;
-    const rt_step s = {T, 1, 1, zeros, zeros, words, zeros, &last};
+    const rt_pick pick = {0}; /* greedy */
+    const rt_step s = {T, 1, 1, zeros, zeros, words, zeros, &last, m->samples ? &pick : NULL};
     unsigned long long before = launches();
     bool ok = m->step(e->memory.arenas, &s, e->pool, &err);
     printf("T=%u: ", T);

@@ -84,6 +84,9 @@ static void decode_replays_one_graph(void **state) {
         assert_true(fake_program_decode(&r->p, &r->mem, T, &r->err));
         assert_int_equal(r->control.launches() - launches, 3);
         assert_int_equal(r->control.calls() - calls, 3); /* current context, graph, wait */
+        assert_true(fake_program_choose(&r->p, &r->mem, T, &r->err));
+        assert_int_equal(r->control.launches() - launches, 3 + 4);
+        assert_int_equal(r->control.calls() - calls, 6);
     }
     end(r);
 }
@@ -139,7 +142,7 @@ static void fail_each_call(running *r, make_step *step, uint32_t T) {
             assert_true(k > 2);
             return;
         }
-        assert_int_equal(err.code, LB_IO);
+        assert_int_equal(err.code, LB_REFUSED);
         assert_text(err, "CUDA_ERROR_INVALID_VALUE");
         if (k > 1) { /* the first makes the context current */
             assert_text(err, rows);
@@ -159,6 +162,8 @@ static void every_call_of_a_step_may_fail(void **state) {
     fail_each_call(r, fake_program_prefill, FAKE_T_MAX);
     fail_each_call(r, fake_program_decode, 1);
     fail_each_call(r, fake_program_decode, FAKE_SLOTS);
+    fail_each_call(r, fake_program_choose, 1);
+    fail_each_call(r, fake_program_choose, FAKE_SLOTS);
     end(r);
 }
 
@@ -350,9 +355,9 @@ static void the_step_is_packed_close(void **state) {
     const uint32_t pos[] = {4, 5, 9};
     const uint32_t slots[] = {2, 0};
     const uint32_t logits[] = {1, 2};
-    const rt_step s = {3, 2, 2, tokens, seqs, pos, slots, logits};
+    rt_step s = {3, 2, 2, tokens, seqs, pos, slots, logits, NULL};
     const uint32_t want[] = {2, 0, 1, 2, 11, 12, 13, 0, 0, 1, 4, 5, 9};
-    _Alignas(8) uint8_t block[256];
+    _Alignas(8) uint8_t block[4096];
     rt_step d;
     assert_int_equal(rt_cuda_pack_step(&s, 0x10000, block), 64 + sizeof want);
     assert_memory_equal(block + 64, want, sizeof want);
@@ -363,6 +368,13 @@ static void the_step_is_packed_close(void **state) {
     assert_int_equal((uintptr_t)d.token_of_row, 0x10050);
     assert_int_equal((uintptr_t)d.seq_of_row, 0x1005c);
     assert_int_equal((uintptr_t)d.pos_of_row, 0x10068);
+    assert_null(d.picks);
+    rt_pick picks[2] = {{.random = 5, .n_changes = 1, .changes = {{7, 8, 0.5F}}}, {.top_k = 9}};
+    s.picks = picks;
+    assert_int_equal(rt_cuda_pack_step(&s, 0x10000, block), 64 + sizeof want + 4 + sizeof picks);
+    memcpy(&d, block, sizeof d);
+    assert_int_equal((uintptr_t)d.picks, 0x10078);
+    assert_memory_equal(block + 0x78, picks, sizeof picks);
 }
 
 int main(void) {

@@ -4,7 +4,9 @@ what the real one makes is checked where it is."""
 
 import json
 import pathlib
+import re
 import shutil
+import subprocess
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
@@ -97,6 +99,7 @@ def emulated_bits_are_those_of_the_cpu_program():
     p = run([gpu / "tiny-cli", "selftest"], env=program.driver_env(driver, program.settings("gpu")))
     assert (
         "same bits at once and token by token" in p.stdout
+        and "the device chooses the host's tokens" in p.stdout
         and "same bits as their plain twins" in p.stdout
     ), p.stdout
     p = run(
@@ -105,8 +108,47 @@ def emulated_bits_are_those_of_the_cpu_program():
         check=False,
     )
     assert (
-        p.returncode == 1 and "kernels and their plain twins" in p.stderr
+        p.returncode == 1 and "the device chose token 0, the host" in p.stderr
     ), p.stderr  # it executes nothing
+
+
+# What the device does itself, what it leaves to the host, and what it leaves to it now and then.
+WAYS = [
+    ["--greedy"],
+    ["--temp", 0.8, "--top-k", 40, "--top-p", 0.95, "--min-p", 0.05],
+    ["--temp", 1.3, "--top-k", 0, "--top-p", 0.7, "--min-p", 0],
+    ["--temp", 1, "--top-k", 0, "--top-p", 1, "--min-p", 0],
+    ["--temp", 0.9, "--top-k", 64, "--repeat-penalty", 1.3],
+]
+
+
+def answers_are_those_of_the_cpu_program():
+    gpu = gpu_program()
+    cpu = program.build("cpu", "native", *OPTIONS)[0]
+    driver = program.softgpu(gpu, kernels_of(gpu)["kernels"])
+    env = program.driver_env(driver, program.settings("gpu"))
+    copies = WORK / "copies.log"
+    for seed in (1, 2):
+        for way in WAYS:
+            more = [] if way == ["--greedy"] else ["--seed", seed]
+            command = ["run", "--raw", "-p", "hello", "-n", 12, *way, *more]
+            want = run_bytes([cpu / "tiny-cli", *command], None)
+            got = run_bytes([gpu / "tiny-cli", *command], env)
+            assert got == want, (command, got, want)
+    env = program.driver_env(driver, program.settings("copies", log=copies, log_calls=1))
+    run_bytes([gpu / "tiny-cli", "run", "--raw", "-p", "hello", "-n", 12, *WAYS[1], "--seed", 1], env)
+    text = copies.read_text()
+    calls = re.findall(r"^call \d+ (\w+)$", text[text.rindex("cuMemGetInfo_v2") :], re.M)
+    decode = calls[calls.index("cuGraphLaunch") :]
+    steps = decode.count("cuGraphLaunch")
+    assert "cuMemcpyDtoHAsync_v2" not in decode, decode  # no logits: choices come with the graph
+    assert decode.count("cuStreamSynchronize") == steps, decode
+
+
+def run_bytes(command, env):
+    p = subprocess.run([str(c) for c in command], env=env, stdin=subprocess.DEVNULL, capture_output=True)
+    assert p.returncode == 0, p.stderr
+    return p.stdout
 
 
 def root_with_rows_on_y():
@@ -231,6 +273,7 @@ TESTS = [
     every_kernel_has_run_before_the_first_request,
     other_machines_are_refused,
     emulated_bits_are_those_of_the_cpu_program,
+    answers_are_those_of_the_cpu_program,
     rows_on_y_end_at_65535_without_a_tile,
     bent_cubins_are_not_linked,
     other_cubins_are_found_by_verify,

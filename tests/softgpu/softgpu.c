@@ -40,7 +40,8 @@ typedef struct fiber {
 /* What lanes of a warp have brought to the operation that they wait in. */
 typedef struct warp {
     uint32_t n_here;
-    unsigned char in[WARP * WARP_DATA_BYTES], out[WARP * WARP_DATA_BYTES];
+    _Alignas(16) unsigned char in[WARP * WARP_DATA_BYTES];
+    _Alignas(16) unsigned char out[WARP * WARP_DATA_BYTES];
 } warp;
 
 static struct {
