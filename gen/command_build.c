@@ -151,6 +151,7 @@ static bool emit(lg_context *c, const build_args *a, const lg_request *rq, bool 
                                    .stop = c->stop,
                                    .name = b->name,
                                    .file = r.file,
+                                   .recipe = &r.recipe,
                                    .weights_linked = linked,
                                    .image = linked ? NULL : make_image,
                                    .image_arg = &image,

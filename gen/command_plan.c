@@ -41,6 +41,9 @@ static void plan_text(const lg_result *r, const char *model, lb_text *out) {
     lb_text_printf(
         out, "  architecture   %s, %" PRIu64 " layers, width %" PRIu64 ", vocabulary %" PRIu64 "\n",
         p->graph->arch, p->graph->n_layers, p->graph->n_embd, p->graph->n_vocab);
+    if (r->recipe.name != NULL) {
+        lb_text_printf(out, "  recipe         %s (%s)\n", r->recipe.name, r->recipe.why);
+    }
     lb_text_printf(out,
                    "  limits         ctx %" PRIu64 ", slots %" PRIu64 ", chunk %" PRIu64
                    ", logit rows %" PRIu64 "\n",
@@ -86,6 +89,12 @@ static bool plan_json(const lg_result *r, lb_arena *arena, lb_text *out, lb_err 
     lg_build_set_uint(&b, limits, "t_max", p->limits.t_max);
     lg_build_set_uint(&b, limits, "logit_rows_max", p->limits.logit_rows_max);
     lg_build_set(&b, root, "limits", limits);
+    if (r->recipe.name != NULL) {
+        lg_build_set_string(&b, root, "recipe", r->recipe.name);
+    }
+    if (p->graph->notes != NULL) {
+        lg_build_set(&b, root, "notes", p->graph->notes);
+    }
     for (int i = 0; i < LG_N_ARENAS; i++) {
         lg_build_set_uint(&b, memory, LG_ARENA_NAMES[i], p->arena_bytes[i]);
     }

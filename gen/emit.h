@@ -14,6 +14,7 @@
 #include "cuda_compiler.h"
 #include "outdir.h"
 #include "prove.h"
+#include "recipe.h"
 
 /* Packs the weight image and gives its digest; called once all text that could be refused has been
  * rendered, so that a refusal leaves nothing behind. */
@@ -26,6 +27,7 @@ typedef struct lg_emit_options {
     const volatile sig_atomic_t *stop; /* non-zero: give up with LB_CANCELLED; may be NULL */
     const char *name; /* model name, [A-Za-z0-9._-] */
     const lg_gguf *file;
+    const lg_recipe *recipe;
     bool weights_linked;
     lg_emit_image_fn image; /* NULL if linked */
     void *image_arg;

@@ -51,6 +51,12 @@ bool lg_emit_info(lg_emitter *e, const lg_value *all, const lg_value **out, lb_e
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
         lg_build_set(&b, root, keys[i], lg_value_find(all, keys[i]));
     }
+    if (e->o->recipe->name != NULL) {
+        lg_value *recipe = lg_build_map(&b);
+        lg_build_set_string(&b, recipe, "name", e->o->recipe->name);
+        lg_build_set_string(&b, recipe, "why", e->o->recipe->why);
+        lg_build_set(&b, root, "recipe", recipe);
+    }
     if (e->plan->graph->notes != NULL) {
         lg_build_set(&b, root, "notes", e->plan->graph->notes);
     }

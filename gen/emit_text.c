@@ -105,7 +105,11 @@ static bool emit_chat(lg_emitter *e, lb_err *err) {
     lg_build_set(&b, params, "bos", bos);
     lg_build_set(&b, params, "eos", eos);
     lg_build_set(&b, params, "source", lg_build_bytes(&b, source.data, source.n_bytes));
-    lg_build_set(&b, params, "recipe_output", lg_build_bool(&b, false));
+    const lg_recipe *recipe = e->o->recipe;
+    lg_build_set(&b, params, "recipe_output",
+                 recipe->output != NULL ? recipe->output : lg_build_bool(&b, false));
+    lg_build_set_string(&b, params, "thinking",
+                        recipe->thinking != NULL ? recipe->thinking : "default");
     e->has_chat = true;
     return lg_build_done(&b, err) && lb_text_done(&c, err) &&
            lg_emit_add(e, "src/chat.c", c.data, c.n_bytes, err) &&
@@ -127,7 +131,8 @@ static bool emit_tokenizer(lg_emitter *e, const lg_tok *tok, lb_err *err) {
 }
 
 bool lg_emit_text_parts(lg_emitter *e, lb_err *err) {
-    const lg_tok_options options = {.pre = e->o->pre};
+    const lg_tok_options options = {
+        .pre = e->o->pre, .ends = e->o->recipe->ends, .n_ends = e->o->recipe->n_ends};
     lg_tok *tok = NULL;
     e->has_tokenizer = false;
     e->has_chat = false;

@@ -305,18 +305,18 @@ static const lg_value *arenas(maker *m) {
     return v;
 }
 
-/* Sampler defaults where neither recipe nor model file names any: those of facts in
- * docs/sampling.md. */
+/* Sampler defaults: what the recipe found. */
 static const lg_value *sampling(maker *m) {
+    const lg_sampling *s = &m->o->recipe->sampling;
     lg_value *v = lg_build_map(&m->b);
-    lg_build_set_double(&m->b, v, "temperature", 0.8);
-    lg_build_set_double(&m->b, v, "top_p", 0.95);
-    lg_build_set_double(&m->b, v, "min_p", 0.05);
-    lg_build_set_double(&m->b, v, "repeat_penalty", 1.0);
+    lg_build_set_double(&m->b, v, "temperature", s->temperature);
+    lg_build_set_double(&m->b, v, "top_p", s->top_p);
+    lg_build_set_double(&m->b, v, "min_p", s->min_p);
+    lg_build_set_double(&m->b, v, "repeat_penalty", s->repeat_penalty);
     lg_build_set_double(&m->b, v, "frequency_penalty", 0.0);
     lg_build_set_double(&m->b, v, "presence_penalty", 0.0);
-    lg_build_set_int(&m->b, v, "top_k", 40);
-    lg_build_set_int(&m->b, v, "repeat_last_n", 64);
+    lg_build_set_int(&m->b, v, "top_k", s->top_k);
+    lg_build_set_int(&m->b, v, "repeat_last_n", s->repeat_last_n);
     return v;
 }
 

@@ -52,7 +52,7 @@ static const lg_value *meta_value(lg_builder *b, const lg_gguf_kv *kv) {
     return list;
 }
 
-static const lg_value *build_meta(lg_builder *b, const lg_gguf *file) {
+const lg_value *lg_graph_meta(lg_builder *b, const lg_gguf *file) {
     lg_value *meta = lg_build_map(b);
     for (uint64_t i = 0; i < lg_gguf_n_keys(file) && !b->failed; i++) {
         const lg_gguf_kv *kv = lg_gguf_key_at(file, i);
@@ -123,7 +123,7 @@ static bool build_input(const lg_gguf *file, const lg_build_options *o, const lg
                         o->rope_mscale == NULL ? "formula" : o->rope_mscale);
     lg_build_set_string(&b, options, "rope_beta", o->rope_beta == NULL ? "fixed" : o->rope_beta);
     lg_value *input = lg_build_map(&b);
-    lg_build_set(&b, input, "meta", build_meta(&b, file));
+    lg_build_set(&b, input, "meta", lg_graph_meta(&b, file));
     lg_build_set(&b, input, "tensors", build_tensors(&b, file, numbers));
     lg_build_set(&b, input, "options", options);
     *out = input;

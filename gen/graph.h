@@ -120,6 +120,10 @@ typedef struct lg_build_options {
 bool lg_graph_build(const lg_gguf *file, lg_host *host, const lg_build_options *options,
                     lb_arena *arena, lg_graph **out, lb_err *err);
 
+/* The file's keys as architecture files and recipes see them: a map; of arrays of more than 1024
+ * elements only { long_array = n }. */
+const lg_value *lg_graph_meta(lg_builder *b, const lg_gguf *file);
+
 /* Checks roles, ids, order of writes and reads, and each op's shape rule. `after` names the step in
  * errors. */
 bool lg_graph_check(const lg_graph *g, const char *after, lb_err *err);

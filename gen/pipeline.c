@@ -57,7 +57,10 @@ bool lg_run(const lg_request *rq, lb_arena *arena, lg_result *r, lb_err *err) {
     lg_limits limits;
     *r = (lg_result){0};
     const char *templates = lb_format(arena, err, "%s/templates", rq->root);
-    if (templates == NULL || !lg_gguf_open(rq->model, arena, &r->file, err) || /* 1 read */
+    const char *models = lb_format(arena, err, "%s/models", rq->root);
+    if (templates == NULL || models == NULL ||
+        !lg_gguf_open(rq->model, arena, &r->file, err) ||           /* 1 read */
+        !lg_recipe_find(models, r->file, arena, &r->recipe, err) || /* 2 recipe */
         !(lg_hw_find(rq->target, &r->hw, err) || lb_err_prefix(err, "--arch")) ||
         !choose_limits(rq, r->file, arena, &o, &limits, err) ||
         !lg_host_open(templates, NULL, arena, &r->host, err) ||

@@ -3,6 +3,7 @@
 #define LG_PIPELINE_H
 
 #include "prove.h"
+#include "recipe.h"
 
 typedef struct lg_request {
     const char *root;   /* lagen's own folder */
@@ -21,6 +22,7 @@ typedef struct lg_result {
     lg_gguf *file; /* to be closed by the caller */
     lg_host *host; /* likewise */
     const lg_hw_row *hw;
+    lg_recipe recipe;
     lg_graph *arch_graph, *graph;
     lg_plan *plan;
     lg_proof proof;

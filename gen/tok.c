@@ -268,7 +268,7 @@ bool lg_tok_read(const lg_gguf *g, const lg_tok_options *options, lb_arena *aren
         return true;
     }
     bool merges = t->kind != LG_TOK_SCORES;
-    if (!read_tokens(&b, err) || !read_specials(&b, err) || !lg_tok_find_eog(&b, err) ||
+    if (!read_tokens(&b, err) || !read_specials(&b, err) || !lg_tok_find_eog(&b, options, err) ||
         !lg_tok_make_texts(&b, err) ||
         !(merges ? lg_tok_make_merges(&b, err) : lg_tok_make_ranks(&b, err)) ||
         !lg_tok_make_specials(&b, err)) {

@@ -65,6 +65,8 @@ typedef struct lg_tok {
 
 typedef struct lg_tok_options {
     const char *pre; /* name of the pre-tokenizer, in place of the file's; NULL: the file's */
+    const char *const *ends; /* texts of tokens that end an answer, beside those of eog.def */
+    uint32_t n_ends;
 } lg_tok_options;
 
 /* Reads the tokenizer; *out is NULL if the file has none. Fails with LB_MISSING, LB_BAD_VALUE,

@@ -116,7 +116,16 @@ static bool list_marked(lg_tok_build *b, const bool *ends_here, lb_err *err) {
     return true;
 }
 
-bool lg_tok_find_eog(lg_tok_build *b, lb_err *err) {
+/* A text of eog.def or of a recipe: its token, where there is one, ends an answer. */
+static void mark_text(lg_tok_build *b, bool *ends_here, const char *text) {
+    uint32_t id = find(b, text);
+    mark(ends_here, id);
+    if (id != LG_TOK_NONE) {
+        b->type[id] = LG_TOK_CONTROL;
+    }
+}
+
+bool lg_tok_find_eog(lg_tok_build *b, const lg_tok_options *options, lb_err *err) {
     bool *ends_here = lb_alloc(b->arena, b->t->n_tokens, err);
     uint32_t role[N_ROLES];
     if (ends_here == NULL) {
@@ -131,11 +140,10 @@ bool lg_tok_find_eog(lg_tok_build *b, lb_err *err) {
     mark(ends_here, role[FIM_REP]);
     mark(ends_here, role[FIM_SEP]);
     for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
-        uint32_t id = find(b, ends[i]);
-        mark(ends_here, id);
-        if (id != LG_TOK_NONE) {
-            b->type[id] = LG_TOK_CONTROL;
-        }
+        mark_text(b, ends_here, ends[i]);
+    }
+    for (uint32_t i = 0; i < options->n_ends; i++) {
+        mark_text(b, ends_here, options->ends[i]);
     }
     for (size_t i = 0; i < sizeof shown / sizeof shown[0]; i++) {
         uint32_t id = find(b, shown[i]);

@@ -29,7 +29,7 @@ void lg_tok_add_slot(uint32_t *slots, uint32_t n_slots, uint64_t hash, uint32_t 
 bool lg_tok_is_ordinary(lg_tok_type type);
 
 /* tok_eog.c: the ids that end a generation, and the types that eog.def changes. */
-bool lg_tok_find_eog(lg_tok_build *b, lb_err *err);
+bool lg_tok_find_eog(lg_tok_build *b, const lg_tok_options *options, lb_err *err);
 
 /* tok_text.c: what tokens print, their bytes, the lookup by text. */
 bool lg_tok_make_texts(lg_tok_build *b, lb_err *err);

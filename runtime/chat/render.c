@@ -124,8 +124,9 @@ bool rt_chat_render(const rt_chat_template *t, const rt_chat_caps *caps, const r
     if (options->add_generation_prompt) {
         set_var(&c, vars, "add_generation_prompt", rt_bool(true));
     }
-    bool on = options->thinking == RT_THINKING_ON ||
-              (options->thinking == RT_THINKING_DEFAULT && caps->thinking);
+    rt_thinking thinking =
+        options->thinking != RT_THINKING_DEFAULT ? options->thinking : t->thinking;
+    bool on = thinking == RT_THINKING_ON || (thinking == RT_THINKING_DEFAULT && caps->thinking);
     set_var(&c, vars, "enable_thinking", rt_bool(on));
     if (options->keep_reasoning) { /* the switches that templates have for it */
         set_var(&c, vars, "preserve_thinking", rt_bool(true));

@@ -29,19 +29,20 @@ typedef struct rt_chat_caps {
     const char *reasoning_key; /* where reasoning of earlier turns is looked for */
 } rt_chat_caps;
 
+typedef enum rt_thinking { RT_THINKING_DEFAULT, RT_THINKING_ON, RT_THINKING_OFF } rt_thinking;
+
 /* A model's template; emitted code holds one. */
 typedef struct rt_chat_template {
     rt_chat_render_fn render;
     const char *bos_text; /* what bos_token and eos_token stand for; NULL: not defined */
     const char *eos_text;
     const struct rt_output_format *output; /* how answers are spelled: output.h */
+    rt_thinking thinking; /* of a request that does not say; default: on if the template knows it */
 } rt_chat_template;
-
-typedef enum rt_thinking { RT_THINKING_DEFAULT, RT_THINKING_ON, RT_THINKING_OFF } rt_thinking;
 
 typedef struct rt_chat_options {
     bool add_generation_prompt;
-    rt_thinking thinking;  /* default: on if the template knows it */
+    rt_thinking thinking;  /* default: the template's */
     bool keep_reasoning;   /* of all earlier turns, where the template has a switch for it */
     const json_t *kwargs;  /* further variables, an object or NULL; they win over all others */
     const struct tm *now;  /* local time for strftime_now; NULL: the clock */

@@ -9,6 +9,8 @@
 #include <sys/random.h>
 
 #include "base/console.h"
+#include "chat/output.h"
+#include "chat/render.h"
 
 static const double PROGRESS_AFTER_S = 0.5;
 
@@ -53,7 +55,13 @@ static bool make_params(const rt_cli *c, const rt_cli_sampling *s, rt_sample_par
     return s->seed_given || random_seed(&p->seed, err);
 }
 
-bool rt_cli_answerer_new(rt_cli *c, const rt_cli_sampling *s, rt_cli_answerer *out, lb_err *err) {
+/* What ends a turn where it is spelled in ordinary text, or NULL. */
+static const char *end_of_turn(const rt_model *m) {
+    return m->chat == NULL || m->chat->output == NULL ? NULL : m->chat->output->turn_end;
+}
+
+bool rt_cli_answerer_new(rt_cli *c, const rt_cli_sampling *s, bool turns, rt_cli_answerer *out,
+                         lb_err *err) {
     const rt_model *m = c->model;
     const rt_tokenizer *tok = NULL;
     rt_sample_params p;
@@ -67,6 +75,11 @@ bool rt_cli_answerer_new(rt_cli *c, const rt_cli_sampling *s, rt_cli_answerer *o
             return lb_err_set(err, LB_USAGE, "--stop: the text is empty");
         }
         longest = out->stops[i].n_bytes > longest ? out->stops[i].n_bytes : longest;
+    }
+    const char *end = turns ? end_of_turn(m) : NULL;
+    if (end != NULL) {
+        out->stops[out->n_stops++] = (rt_stop_string){end, strlen(end)};
+        longest = strlen(end) > longest ? strlen(end) : longest;
     }
     return check_greedy(s, err) && rt_cli_tokenizer(c, &tok, err) && make_params(c, s, &p, err) &&
            rt_sampler_start(&out->sampler, &p, m->n_vocab, err) &&

@@ -43,7 +43,7 @@ typedef struct rt_cli_answerer {
     rt_sampler sampler;
     rt_sample_scratch *scratch;
     rt_stream stream;
-    rt_stop_string stops[LB_OPT_LIST_MAX];
+    rt_stop_string stops[LB_OPT_LIST_MAX + 1];
     size_t n_stops;
     uint32_t n_predict;
     const volatile sig_atomic_t *interrupt; /* may be NULL */
@@ -55,8 +55,11 @@ typedef struct rt_cli_answerer {
     rt_stop_reason stop;
 } rt_cli_answerer;
 
-/* LB_USAGE for options that contradict each other. Needs no engine: call it before rt_cli_start. */
-bool rt_cli_answerer_new(rt_cli *c, const rt_cli_sampling *s, rt_cli_answerer *out, lb_err *err);
+/* `turns`: answers are turns of a conversation, which end too where the model spells its end of turn
+ * in ordinary text. LB_USAGE for options that contradict each other. Needs no engine: call it before
+ * rt_cli_start. */
+bool rt_cli_answerer_new(rt_cli *c, const rt_cli_sampling *s, bool turns, rt_cli_answerer *out,
+                         lb_err *err);
 
 /* Reads the prompt (what the slot already holds of it is kept), prints the answer and a newline.
  * Interrupted while the prompt is read: no answer, a->stop says so. */

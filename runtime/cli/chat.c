@@ -196,7 +196,7 @@ static bool converse(session *s, lb_err *err) {
 static bool start(session *s, lb_err *err) {
     static const int CTRL_C[] = {SIGINT, 0};
     rt_cli *c = s->cli;
-    if (!rt_cli_answerer_new(c, &s->o->sampling, &s->answerer, err) ||
+    if (!rt_cli_answerer_new(c, &s->o->sampling, true, &s->answerer, err) ||
         !rt_cli_talk_new(c, s->o->system, s->o->think, &s->talk, err) ||
         !rt_cli_start(c, &s->o->team, err)) {
         return false;

@@ -37,4 +37,5 @@ const struct rt_chat_template lagen_chat_template = {
     .bos_text = ${text(bos)},
     .eos_text = ${text(eos)},
     .output = &OUTPUT,
+    .thinking = RT_THINKING_${thinking:upper()},
 };

@@ -253,20 +253,28 @@ static void thinking_is_on_where_it_is_known(void **state) {
     (void)state;
     static const char messages[] = "[{'role':'system','content':''}]";
     static const char head[] = "\xE3\x80\x88|BOS|\xE3\x80\x89<assistant>\n";
-    static const struct { rt_thinking thinking; const char *kwargs, *ends; } cases[] = {
-        {RT_THINKING_DEFAULT, NULL, "<think>"},
-        {RT_THINKING_ON, NULL, "<think>"},
-        {RT_THINKING_OFF, NULL, "</think>"},
-        {RT_THINKING_ON, "{'enable_thinking':false}", "</think>"},
-        {RT_THINKING_OFF, "{'enable_thinking':true}", "<think>"},
+    static const struct { rt_thinking own, thinking; const char *kwargs, *ends; } cases[] = {
+        {RT_THINKING_DEFAULT, RT_THINKING_DEFAULT, NULL, "<think>"},
+        {RT_THINKING_DEFAULT, RT_THINKING_ON, NULL, "<think>"},
+        {RT_THINKING_DEFAULT, RT_THINKING_OFF, NULL, "</think>"},
+        {RT_THINKING_DEFAULT, RT_THINKING_ON, "{'enable_thinking':false}", "</think>"},
+        {RT_THINKING_DEFAULT, RT_THINKING_OFF, "{'enable_thinking':true}", "<think>"},
+        /* a recipe says what those get who do not */
+        {RT_THINKING_OFF, RT_THINKING_DEFAULT, NULL, "</think>"},
+        {RT_THINKING_OFF, RT_THINKING_ON, NULL, "<think>"},
+        {RT_THINKING_ON, RT_THINKING_DEFAULT, NULL, "<think>"},
+        {RT_THINKING_ON, RT_THINKING_OFF, NULL, "</think>"},
+        {RT_THINKING_ON, RT_THINKING_DEFAULT, "{'enable_thinking':false}", "</think>"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         json_t *kwargs = cases[i].kwargs == NULL ? NULL : json_of(cases[i].kwargs);
         rt_chat_options options = {.add_generation_prompt = true, .thinking = cases[i].thinking,
                                    .kwargs = kwargs, .now = &sunday};
+        rt_chat_template own = tags;
         char want[100];
+        own.thinking = cases[i].own;
         snprintf(want, sizeof want, "%s%s", head, cases[i].ends);
-        check_text(&tags, messages, NULL, &options, want);
+        check_text(&own, messages, NULL, &options, want);
         json_decref(kwargs);
     }
 }
