@@ -109,7 +109,7 @@ typedef struct rt_token_input {
 typedef struct rt_token_scratch rt_token_scratch;
 
 /* Scratch for texts of up to max_text_bytes (at most RT_TOKEN_TEXT_MAX), allocated from `arena`:
- * about 40 bytes each, and 4 per rank. Fails with LB_LIMIT, LB_NO_MEMORY. */
+ * 46 bytes each, and 4 per rank. Fails with LB_LIMIT, LB_NO_MEMORY. */
 bool rt_token_scratch_new(const rt_tokenizer *tok, size_t max_text_bytes, lb_arena *arena,
                           rt_token_scratch **out, lb_err *err);
 
