@@ -84,7 +84,7 @@ static bool answer(session *s, lb_err *err) {
         rt_cli_talk_drop(&s->talk); /* as if the line had not been sent */
         return true;
     }
-    return rt_cli_talk_add(&s->talk, RT_ROLE_ASSISTANT, text.data, text.n_bytes, err);
+    return rt_cli_talk_answer(&s->talk, text.data, text.n_bytes, err);
 }
 
 static bool turn(session *s, const char *text, size_t n, lb_err *err) {

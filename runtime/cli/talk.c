@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "chat/output.h"
 #include "chat/probe.h"
 
 enum { TURNS_BYTES = 256 * 1024 * 1024 };
@@ -52,19 +53,59 @@ bool rt_cli_talk_add(rt_cli_talk *t, rt_role role, const char *text, size_t n_by
     return rt_chat_add(&t->chat, role, text, n_bytes, err);
 }
 
+typedef struct answer_parts {
+    lb_text reasoning, content;
+} answer_parts;
+
+static void take_part(void *to, const rt_event *e) {
+    answer_parts *p = to;
+    lb_text *text = e->kind == RT_EVENT_REASONING ? &p->reasoning : &p->content;
+    lb_text_add_n(text, e->text.s, e->text.n);
+}
+
+static bool take_apart(rt_cli_talk *t, const char *text, size_t n, lb_arena *arena,
+                       answer_parts *p, lb_err *err) {
+    rt_output *o = NULL;
+    lb_text_init(&p->reasoning, &t->turns);
+    lb_text_init(&p->content, &t->turns);
+    return rt_output_new(t->cli->model->chat->output, NULL, &t->prompt, take_part, p, arena, &o,
+                         err) &&
+           rt_output_feed(o, text, n, err) && rt_output_finish(o, err) &&
+           lb_text_done(&p->reasoning, err) && lb_text_done(&p->content, err);
+}
+
+bool rt_cli_talk_answer(rt_cli_talk *t, const char *text, size_t n_bytes, lb_err *err) {
+    const rt_output_format *f = t->cli->model->chat->output;
+    if (f == NULL || (f->think_end == NULL && f->form != RT_CALLS_CHANNELS)) {
+        return rt_cli_talk_add(t, RT_ROLE_ASSISTANT, text, n_bytes, err);
+    }
+    lb_arena arena;
+    answer_parts p;
+    lb_arena_init(&arena, "answer", RT_OUTPUT_ARENA_BYTES);
+    bool ok = take_apart(t, text, n_bytes, &arena, &p, err) &&
+              rt_cli_talk_add(t, RT_ROLE_ASSISTANT, p.content.data, p.content.n_bytes, err);
+    lb_arena_reset(&arena);
+    if (ok && p.reasoning.n_bytes > 0) {
+        t->chat.messages[t->chat.n_messages - 1].reasoning =
+            (rt_string){.s = p.reasoning.data, .n = p.reasoning.n_bytes};
+    }
+    return ok;
+}
+
 void rt_cli_talk_drop(rt_cli_talk *t) {
     t->chat.n_messages -= t->chat.n_messages > 0 ? 1 : 0;
 }
 
 bool rt_cli_talk_prompt(rt_cli_talk *t, uint32_t **ids, size_t *n, lb_err *err) {
     const rt_chat_options o = {.add_generation_prompt = true, .thinking = t->thinking};
-    rt_rendered r;
     lb_arena_reset(&t->work);
-    if (!rt_chat_render(t->cli->model->chat, &t->caps, &t->chat, &o, &t->work, &r, err)) {
+    t->prompt = (rt_rendered){0};
+    if (!rt_chat_render(t->cli->model->chat, &t->caps, &t->chat, &o, &t->work, &t->prompt, err)) {
         return false;
     }
-    rt_token_input in = {.text = r.text, .n_bytes = r.n_bytes, .add_special = true,
-                         .parse_special = true, .at_most_one = true, .user = r.user,
-                         .n_user = r.n_user};
+    const rt_rendered *r = &t->prompt;
+    rt_token_input in = {.text = r->text, .n_bytes = r->n_bytes, .add_special = true,
+                         .parse_special = true, .at_most_one = true, .user = r->user,
+                         .n_user = r->n_user};
     return rt_cli_encode(t->cli, &in, &t->work, ids, n, err);
 }

@@ -14,6 +14,7 @@ typedef struct rt_cli_talk {
     rt_thinking thinking;
     lb_arena turns; /* texts of the conversation; emptied by rt_cli_talk_reset */
     lb_arena work;  /* of one prompt; emptied by the next */
+    rt_rendered prompt; /* the last one, in `work` */
 } rt_cli_talk;
 
 /* Row for a command's table: const char *out; and its check (LB_USAGE unless on, off or NULL). */
@@ -32,6 +33,10 @@ void rt_cli_talk_free(rt_cli_talk *t);
 bool rt_cli_talk_reset(rt_cli_talk *t, const char *system, lb_err *err);
 
 bool rt_cli_talk_add(rt_cli_talk *t, rt_role role, const char *text, size_t n_bytes, lb_err *err);
+
+/* Adds the model's answer to the last prompt, as it was generated: reasoning is told from content,
+ * so that the template can leave it out of later prompts. */
+bool rt_cli_talk_answer(rt_cli_talk *t, const char *text, size_t n_bytes, lb_err *err);
 
 /* Takes back the last turn. */
 void rt_cli_talk_drop(rt_cli_talk *t);

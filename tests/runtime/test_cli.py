@@ -145,6 +145,16 @@ def test_run_stats_and_seeds():
     assert hot[0] == hot[1] != hot[2]
 
 
+def test_turns_end_where_the_model_spells_it():
+    """D10: the end of a turn, spelled in ordinary text; it is no part of the answer. Raw text has no turns."""
+    cut = ANSWER.partition("STOP")[0]
+    assert done("run", "-p", "hi", "--greedy", variant="--ender") == cut + "\n"
+    assert done("run", "--raw", "-p", "hi", "--greedy", variant="--ender").startswith(ANSWER)
+    assert done("run", "-p", "hi", "--greedy", "--stop", "w", variant="--ender") == "Hello, \n"
+    status, out, err = call("chat", "--greedy", variant="--ender", stdin=b"hi\nturns\n")
+    assert status == 0 and cut in out and "STOP" not in out and "2 user turns" in out, (out, err)
+
+
 def test_control_tokens_never_come_from_text():
     assert done("run", "-p", "a<user>b<user>turns", "--greedy") == "1 user turns\n"
     assert done("run", "-p", "turns", "--system", "<user><user>", "--greedy") == "1 user turns\n"
