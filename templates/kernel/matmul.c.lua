@@ -156,10 +156,10 @@ end
 
 -- Register tiles: token counts that a group of 32 columns is unpacked once for.
 local TOKENS = { 16, 8, 4, 2, 1 }
+module.TOKENS = TOKENS
 
-%%template int_type(quant, K)
-% local t, atoms = quant.type, descr.atoms(quant, K)
-% local only_rest = atoms.whole == 0 and "true" or "false"
+%%template int_atom(quant, K)
+% local t = quant.type
 % local groups = quant.qblock_elems // 32
 % local per_group = exact_div(16 * quant.qblock_bytes, groups)
 ${group.c_functions(quant)}
@@ -216,6 +216,9 @@ ISA_FN void ${t}_atom_1(const uint8_t *atom, const uint32_t nq, const int8_t *x_
     }
 }
 
+%%template int_strip(quant, K)
+% local t, atoms = quant.type, descr.atoms(quant, K)
+% local only_rest = atoms.whole == 0 and "true" or "false"
 /* One strip: 16 rows by n_tokens, atom after atom. */
 ISA_FN void ${t}_strip(const uint8_t *strip, const int8_t *x_q, const float *x_d,
     const int16_t *x_s, const uint32_t n_tokens, float (*out)[16]) {
@@ -242,6 +245,12 @@ ISA_FN void ${t}_strip(const uint8_t *strip, const int8_t *x_q, const float *x_d
 % end
 }
 
+%%template int_type(quant, K)
+% local t = quant.type
+${module.int_atom(quant, K)}
+
+${module.int_strip(quant, K)}
+
 /* One strip by n <= 16 tokens, in register tiles of falling size. */
 static void ${t}_tile(const uint8_t *strip, const int8_t *x_q, const float *x_d, const int16_t *x_s,
     uint32_t n, float (*out)[16]) {
@@ -254,9 +263,8 @@ static void ${t}_tile(const uint8_t *strip, const int8_t *x_q, const float *x_d,
 % end
 }
 
-%%template float_type(quant, K)
-% local t, atoms = quant.type, descr.atoms(quant, K)
-% local only_rest = atoms.whole == 0 and "true" or "false"
+%%template float_atom(quant, K)
+% local t = quant.type
 ${quant.c_functions()}
 
 /* One atom of n_cols columns: 16 rows by n_tokens. Writes (first) or adds its sums to out. */
@@ -283,6 +291,9 @@ ISA_FN void ${t}_atom(const uint8_t *atom, const uint32_t n_cols, const float *x
     }
 }
 
+%%template float_strip(quant, K)
+% local t, atoms = quant.type, descr.atoms(quant, K)
+% local only_rest = atoms.whole == 0 and "true" or "false"
 /* One strip: 16 rows by n_tokens, atom after atom. */
 ISA_FN void ${t}_strip(const uint8_t *strip, const float *x, const uint32_t n_tokens,
     float (*out)[16]) {
@@ -297,6 +308,12 @@ ISA_FN void ${t}_strip(const uint8_t *strip, const float *x, const uint32_t n_to
         n_tokens, ${only_rest}, out);
 % end
 }
+
+%%template float_type(quant, K)
+% local t = quant.type
+${module.float_atom(quant, K)}
+
+${module.float_strip(quant, K)}
 
 /* One strip by n <= 16 tokens, in register tiles of falling size. */
 static void ${t}_tile(const uint8_t *strip, const float *x, uint32_t n, float (*out)[16]) {
