@@ -110,6 +110,11 @@ ISA_FN uint32_t isa_load_w32(const uint8_t *p) {
     return __ldg((const unsigned int *)(const void *)p);
 }
 
+/* The 128 bytes around p on their way to the L2 cache; p need not be readable. */
+ISA_FN void isa_prefetch(const uint8_t *p) {
+    asm volatile("prefetch.global.L2 [%0];" ::"l"(p));
+}
+
 /* ---- numbers */
 
 ISA_FN float isa_float(uint32_t bits) {
@@ -169,6 +174,15 @@ ISA_FN uint32_t isa_pick(uint32_t a, uint32_t b, uint32_t at) {
     return r;
 }
 
+/* ++*p in shared memory, whatever other threads of the cta add to it. */
+ISA_FN void isa_count(uint32_t *p) {
+    atomicAdd(p, 1u);
+}
+
+ISA_FN uint32_t isa_popcount(uint32_t x) {
+    return (uint32_t)__popc(x);
+}
+
 /* ---- whole warps: all 32 lanes call together and all get the result */
 
 /* The sum by lane[l] += lane[l + s], s = 16, 8 .. 1. (Adding lane l ^ s gives every lane those bits.) */
@@ -221,6 +235,11 @@ ISA_FN uint64_t isa_warp_scan64(uint64_t x) {
         x += threadIdx.x % 32 >= s ? other : 0;
     }
     return x;
+}
+
+/* Bit l: what lane l says. */
+ISA_FN uint32_t isa_ballot(bool yes) {
+    return __ballot_sync(0xffffffffu, yes);
 }
 
 /* d += W X for one group of 32 columns: fragments as above. */

@@ -66,6 +66,10 @@ ISA_FN uint32_t isa_load_w32(const uint8_t *p) {
     return *(const uint32_t *)(const void *)p;
 }
 
+ISA_FN void isa_prefetch(const uint8_t *p) {
+    (void)p;
+}
+
 ISA_FN float isa_float(uint32_t bits) {
     return isa_soft_float(bits);
 }
@@ -122,6 +126,15 @@ ISA_FN uint32_t isa_pick(uint32_t a, uint32_t b, uint32_t at) {
     return r;
 }
 
+/* Threads of a cta take turns, and give way nowhere here. */
+ISA_FN void isa_count(uint32_t *p) {
+    ++*p;
+}
+
+ISA_FN uint32_t isa_popcount(uint32_t x) {
+    return (uint32_t)__builtin_popcount(x);
+}
+
 /* ---- whole warps */
 
 static inline void isa_host_sum(const void *in, void *out) {
@@ -167,6 +180,17 @@ static inline void isa_host_isum(const void *in, void *out) {
     }
     for (int l = 0; l < 32; l++) {
         all[l] = sum;
+    }
+}
+
+static inline void isa_host_ballot(const void *in, void *out) {
+    const uint32_t *lane = (const uint32_t *)in;
+    uint32_t bits = 0, *all = (uint32_t *)out;
+    for (int l = 0; l < 32; l++) {
+        bits |= lane[l] << l;
+    }
+    for (int l = 0; l < 32; l++) {
+        all[l] = bits;
     }
 }
 
@@ -240,6 +264,11 @@ ISA_FN uint64_t isa_warp_min64(uint64_t x) {
 ISA_FN uint64_t isa_warp_scan64(uint64_t x) {
     uint64_t y;
     soft_warp(isa_host_scan64, &x, sizeof x, &y, sizeof y);
+}
+
+ISA_FN uint32_t isa_ballot(bool yes) {
+    uint32_t x = yes, y;
+    soft_warp(isa_host_ballot, &x, sizeof x, &y, sizeof y);
     return y;
 }
 

@@ -17,16 +17,20 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "oracle"))
 import tap  # noqa: E402
 import cases  # noqa: E402
+import cases_moe  # noqa: E402
 import reference  # noqa: E402
-from reference import FAMILIES, Step  # noqa: E402
+import reference_moe  # noqa: E402
+from reference import Step  # noqa: E402
 from rows import ROWS, SANITIZED, WORK, command_for, compile_one, why_not  # noqa: E402
 
+FAMILIES = {**reference.FAMILIES, **reference_moe.FAMILIES}
 TYPES = ["f32", "f16", "bf16", "q4_0", "q4_1", "q5_0", "q5_1", "q8_0", "q2_k", "q3_k", "q4_k", "q5_k", "q6_k",
          "iq4_nl", "iq4_xs", "mxfp4", "nvfp4"]
 SHARED = ROOT.parent / "shared" / "facts" / "dequant_vectors.txt"  # made by another decoder
 
 # Sanitized kernels compile slowly: a third of the cases, on the first of these rows that runs.
-CASES = cases.CASES[1::3] if SANITIZED else cases.CASES
+ALL = cases.CASES + cases_moe.CASES
+CASES = ALL[1::3] if SANITIZED else ALL
 SANITIZED_ROWS = ["x86-64-v3", "aarch64-v8.2", "plain"]
 
 
@@ -76,17 +80,20 @@ def build(row):
     return descriptors, layouts, program
 
 
+def evaluate(expression, step):
+    names = {"T": step.n_rows, "L": len(step.logit), "ceil_div": lambda a, b: -(-a // b), "min": min}
+    return eval(expression, {"__builtins__": {}}, names)
+
+
 def n_ctas(d, step):
-    names = {"T": step.n_rows, "L": len(step.logit), "ceil_div": lambda a, b: -(-a // b)}
     total = 1
     for axis in d["grid"]:
-        total *= eval(axis, {"__builtins__": {}}, names)
+        total *= evaluate(axis, step)
     return total
 
 
 def n_bytes(d, operand, step, op):
-    names = {"T": step.n_rows, "L": len(step.logit), "ceil_div": lambda a, b: -(-a // b)}
-    return eval(operand["bytes"], {"__builtins__": {}}, names)
+    return evaluate(operand["bytes"], step)
 
 
 def record(index, d, step, op, operands):
@@ -160,7 +167,7 @@ def check_alone(t, program, descriptors, runs, results):
     """Rows alone give the bits that they have among others: results do not depend on T."""
     single, places = [], []
     for i, (index, op, step, family) in enumerate(runs):
-        if op["family"] in ("rope_kv",) or op.get("rows") == "L" or step.n_rows < 15:
+        if op["family"] in ("rope_kv", "moe_sort", "moe_matmul") or op.get("rows") == "L" or step.n_rows < 15:
             continue
         for row in (0, step.n_rows // 2, step.n_rows - 1):
             alone = Alone(descriptors[index], family, step, row)
@@ -194,6 +201,28 @@ class Alone:
             a = family.operands[o["param"]]
             cut = "T" in o["bytes"]
             self.operands[o["param"]] = a.reshape(step.n_rows, -1)[row:row + 1] if cut else a
+
+
+def check_products_agree(t, program, descriptors):
+    """The two families that multiply experts, one by ids and one by sorted pairs, give the same bits."""
+    _, layouts, _ = render(program.parent.name)
+    pairs = [i for i, (op, _) in enumerate(CASES[:-1])
+             if op["family"] == "matvec_moe" and CASES[i + 1][0]["family"] == "moe_matmul"]
+    runs = []
+    for index in pairs:
+        for T in (1, 3, 8, 33):
+            step = Step([(0, 0, T)], np.random.default_rng(T), 7)
+            for i in (index, index + 1):
+                made = FAMILIES["moe_matmul"](CASES[i][0], step, layouts, np.random.default_rng([index, T]))
+                runs.append((i, CASES[i][0], step, made))
+    results = execute(program.parent.name, program, descriptors, runs)
+    wrong = []
+    for (_, op, step, made), few, many in zip(runs[::2], results[::2], results[1::2]):
+        if op["stage"] == "down":
+            many = {"y": reference_moe.summed(op, made, many["y"])}
+        if any(few[k].tobytes() != many[k].tobytes() for k in few):
+            wrong.append(describe_run(op, step))
+    t.check("experts_by_ids_and_by_tiles_give_the_same_bits", not wrong, "\n".join(wrong[:20]))
 
 
 def read_vectors(path):
@@ -256,6 +285,7 @@ def main():
     plain = execute(first, program, descriptors, runs)
     check_float64(t, runs, plain)
     check_alone(t, program, descriptors, runs, plain)
+    check_products_agree(t, program, descriptors)
     own = sorted((ROOT / "tests" / "vectors").glob("*.txt"))
     check_vectors(t, program, descriptors, layouts, own, 0)
     if SHARED.exists():

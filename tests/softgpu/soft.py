@@ -134,8 +134,7 @@ def build(descriptors, folder, per_unit=4):
 
 
 def grid_of(d, step):
-    names = {"T": step.n_rows, "L": len(step.logit), "ceil_div": lambda a, b: -(-a // b)}
-    return [eval(e, {"__builtins__": {}}, names) for e in d["grid"]]
+    return [cpu.evaluate(e, step) for e in d["grid"]]
 
 
 def record(index, d, step, op, operands):

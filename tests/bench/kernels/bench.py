@@ -74,7 +74,7 @@ def link(row, folder, sources):
 
 def evaluate(text, n_rows):
     names = {"T": n_rows, "L": n_rows, "slots": 1, "ctx": 8192,
-             "ceil_div": lambda a, b: -(-a // b)}
+             "ceil_div": lambda a, b: -(-a // b), "min": min}
     return eval(text, {"__builtins__": {}}, names)
 
 

@@ -1,0 +1,53 @@
+"""Kernel cases of mixtures of experts."""
+
+
+def steps_of(T):
+    return [[(0, 0, t)] for t in T]
+
+
+def router(E, n_used, gating="sigmoid", bias=True, norm=True, scale=2.5, T=(1, 2, 9)):
+    return {"family": "router_topk", "E": E, "n_used": n_used, "gating": gating, "bias": bias, "norm": norm,
+            "scale": scale}, steps_of(T)
+
+
+def sort(E, n_used, shared=False, T=(1, 2, 7, 8, 31, 33, 130)):
+    op = {"family": "moe_sort", "E": E, "n_used": n_used}
+    return dict(op, shared=[{"type": "f32"}]) if shared else op, steps_of(T)
+
+
+def summed(H, E, n_used, shared=False):
+    op = {"family": "moe_sum", "H": H, "E": E, "n_used": n_used}
+    return dict(op, shared=[{"type": "f32"}]) if shared else op, steps_of((1, 5))
+
+
+def product(family, E, n_used, K, n, types, shared=(), T=(1, 2, 5, 8, 33), **outputs):
+    """types: of gate and up, or of down. `outputs` of a gated product: f32, q8."""
+    op = {"family": family, "stage": "gated" if len(types) == 2 else "down", "E": E, "n_used": n_used, "K": K, "n": n,
+          "parts": [{"type": t} for t in types]}
+    if shared:
+        op["shared"] = [{"type": t} for t in shared]
+    if len(types) == 2:
+        op["outputs"] = outputs
+    return op, steps_of(T)
+
+
+# (experts, picks, K, n, types, types of the shared expert, outputs)
+PRODUCTS = [
+    (16, 10, 256, 64, ("q4_k", "q4_k"), ("q4_k", "q4_k"), {"q8": True}),
+    (5, 2, 288, 32, ("q8_0", "q8_0"), (), {"q8": True}),
+    (3, 3, 576, 96, ("q4_1", "q5_0"), ("q8_0", "q8_0"), {"q8": True, "f32": True}),
+    (4, 1, 300, 33, ("f16", "f32"), (), {"f32": True}),
+    (16, 10, 512, 100, ("q6_k",), ("q6_k",), {}),
+    (5, 2, 64, 33, ("q8_0",), ("f16",), {}),
+    (4, 4, 259, 17, ("bf16",), (), {}),
+]
+
+CASES = [
+    router(31, 1), router(32, 4), router(33, 8), router(128, 1, scale=1.0), router(160, 10, norm=False),
+    router(256, 10), router(257, 16, bias=False, scale=0.0), router(512, 16),
+    router(33, 8, "softmax", bias=False, norm=False, scale=1.0), router(256, 8, "softmax"), router(257, 4, "softmax"),
+    sort(16, 10, T=(1, 2, 5, 6, 7, 8, 31, 32, 33, 100)), sort(3, 1, T=(1, 63, 64, 65, 200)), sort(256, 8, shared=True),
+    summed(100, 16, 10), summed(259, 4, 1, shared=True), summed(576, 8, 4, shared=True),
+    *[product(family, E, k, K, n, types, shared, (1, 2, 5, 8) if family == "matvec_moe" else (1, 2, 7, 33, 130), **outputs)
+      for E, k, K, n, types, shared, outputs in PRODUCTS for family in ("matvec_moe", "moe_matmul")],
+]
