@@ -88,6 +88,10 @@ static bool read_operand(reader *p, const lg_at *at, lg_operand *o) {
         return false;
     }
     o->access = (lg_access)access;
+    if (!lg_at_uint_or(at, "below", 0, &o->below, p->err) ||
+        !lg_at_string_or(at, "index_by", NULL, &o->index_by, p->err)) {
+        return false;
+    }
     return lb_is_pow2(o->align) ||
            lg_at_fail(at, "align", p->err, LB_BAD_VALUE, "is no power of two");
 }
@@ -113,11 +117,28 @@ static bool list_of(reader *p, const lg_at *at, const char *key, size_t elem, lg
     return *out != NULL;
 }
 
+static bool read_sorted(reader *p, const lg_at *at, lg_sorted *s) {
+    lg_at sorted;
+    return !lg_at_has(at, "sorted") ||
+           (lg_at_key(at, "sorted", &sorted, p->err) &&
+            lg_at_string(&sorted, "pairs", &s->pairs, p->err) &&
+            lg_at_string(&sorted, "map", &s->map, p->err) &&
+            lg_at_uint(&sorted, "tile", &s->tile, p->err) &&
+            lg_at_uint(&sorted, "groups", &s->groups, p->err));
+}
+
 static bool read_cover(reader *p, const lg_at *at, lg_cover *c) {
     lg_at rows;
     lg_at list;
     void *mem = NULL;
-    if (!lg_at_string(at, "param", &c->param, p->err) || !lg_at_key(at, "rows", &rows, p->err) ||
+    if (!lg_at_string(at, "param", &c->param, p->err) || !read_sorted(p, at, &c->sorted) ||
+        !lg_at_string_or(at, "scattered", NULL, &c->scattered, p->err)) {
+        return false;
+    }
+    if (c->scattered != NULL) {
+        return true;
+    }
+    if (!lg_at_key(at, "rows", &rows, p->err) ||
         !lg_at_string_or(&rows, "axis", NULL, &c->rows_axis, p->err) ||
         !lg_at_uint(&rows, "tile", &c->rows_tile, p->err) ||
         !read_expr(p, &rows, "n", &c->rows_n) ||

@@ -129,6 +129,7 @@ static const lg_value *launches(maker *m) {
         lg_build_set_string(&m->b, v, "kernel", k->name);
         lg_build_set_string(&m->b, v, "family", k->family);
         lg_build_set_int(&m->b, v, "layer", l->layer);
+        lg_build_set_string(&m->b, v, "when", LG_WHEN_NAMES[l->when]);
         lg_build_set_string(&m->b, v, "label", l->label);
         lg_build_set(&m->b, v, "args", args);
         lg_build_push(&m->b, list, v);
@@ -356,6 +357,7 @@ bool lg_emit_params(const lg_plan *plan, const lg_emit_options *o, const char *i
                  plan->hw->gpu ? lg_emit_gpu(&m.b, plan, o) : lg_build_bool(&m.b, false));
     lg_build_set(&m.b, root, "dims", dims(&m));
     lg_build_set(&m.b, root, "limits", limits(&m));
+    lg_build_set_uint(&m.b, root, "few_rows", LG_FEW_ROWS);
     lg_build_set(&m.b, root, "arenas", arenas(&m));
     lg_build_set_uint(&m.b, root, "logits_offset", plan->places[plan->graph->logits].offset);
     bool samples = plan->graph->samples;

@@ -48,19 +48,20 @@ uint32_t lg_fuse_index(const lg_fuser *f, const lg_gnode *n) {
     return (uint32_t)(n - f->in->nodes);
 }
 
-static bool is_quantised(const lg_fuser *f, const lg_gnode *linear) {
+bool lg_fuse_quantised(const lg_fuser *f, const lg_gnode *linear) {
     const lg_gtensor *t = &f->in->tensors[lg_fuse_id(linear, "w")];
     return lg_qtype_get(t->file->type)->qblock_elems > 1;
 }
 
-/* What the linears that read v need of it. */
+/* What the products that read v need of it. */
 static void needs(const lg_fuser *f, uint32_t v, bool *f32, bool *q8) {
     *f32 = false;
     *q8 = false;
     for (uint32_t i = lg_fuse_next_reader(f->in, v, 0); i != LG_NONE;
          i = lg_fuse_next_reader(f->in, v, i + 1)) {
         const lg_gnode *n = &f->in->nodes[i];
-        if (n->op == LG_OP_LINEAR && is_quantised(f, n)) {
+        bool product = n->op == LG_OP_LINEAR || n->op == LG_OP_EXPERT_LINEAR;
+        if (product && lg_fuse_quantised(f, n)) {
             *q8 = true;
         } else {
             *f32 = true;
@@ -116,7 +117,8 @@ void lg_draft_put(lg_draft *d, const char *role, lg_access access, uint32_t id) 
     d->n++;
 }
 
-bool lg_fuse_emit(lg_fuser *f, lg_op op, int32_t layer, const lg_draft *d, const lg_value *attrs) {
+bool lg_fuse_emit_when(lg_fuser *f, lg_op op, lg_when when, int32_t layer, const lg_draft *d,
+                       const lg_value *attrs) {
     if (d->n > LG_DRAFT_MAX || f->out->n_nodes == f->nodes_cap) {
         return lb_err_set(f->err, LB_LIMIT,
                           "fuse: op '%s' with %" PRIu32 " operands as node %" PRIu32,
@@ -132,8 +134,13 @@ bool lg_fuse_emit(lg_fuser *f, lg_op op, int32_t layer, const lg_draft *d, const
         }
     }
     memcpy(o, d->operands, d->n * sizeof *o);
-    f->out->nodes[f->out->n_nodes++] = (lg_gnode){op, layer, o, d->n, attrs};
+    f->out->nodes[f->out->n_nodes++] = (lg_gnode){
+        .op = op, .when = when, .layer = layer, .operands = o, .n_operands = d->n, .attrs = attrs};
     return true;
+}
+
+bool lg_fuse_emit(lg_fuser *f, lg_op op, int32_t layer, const lg_draft *d, const lg_value *attrs) {
+    return lg_fuse_emit_when(f, op, LG_WHEN_ANY, layer, d, attrs);
 }
 
 static const lg_value *attrs_with(lg_fuser *f, const char *key, const char *text) {
@@ -181,8 +188,7 @@ static bool fuse_norm(lg_fuser *f, const lg_gnode *n) {
     return lg_fuse_emit(f, LG_OP_NORM_QUANT, n->layer, &d, n->attrs);
 }
 
-/* Quantises in-value v in front of a matmul unless its producer or an earlier reader has. */
-static bool ensure_planes(lg_fuser *f, const lg_gnode *reader, uint32_t v) {
+bool lg_fuse_ensure_planes(lg_fuser *f, const lg_gnode *reader, uint32_t v) {
     if (f->planes_of[v].q != LG_NONE) {
         return true;
     }
@@ -209,13 +215,13 @@ bool lg_fuse_matmul(lg_fuser *f, const lg_gnode *const *parts, uint32_t n_parts,
     bool f32 = false;
     bool q8 = false;
     for (uint32_t i = 0; i < n_parts; i++) {
-        if (is_quantised(f, parts[i])) {
+        if (lg_fuse_quantised(f, parts[i])) {
             q8 = true;
         } else {
             f32 = true;
         }
     }
-    if (q8 && !ensure_planes(f, parts[0], x)) {
+    if (q8 && !lg_fuse_ensure_planes(f, parts[0], x)) {
         return false;
     }
     lg_draft d = {0};
@@ -312,11 +318,19 @@ static bool fuse_take_rows(lg_fuser *f, const lg_gnode *n) {
 }
 
 static bool fuse_node(lg_fuser *f, const lg_gnode *n) {
+    if (f->experts_of[lg_fuse_index(f, n)] != LG_NONE) {
+        return lg_fuse_expert_node(f, n);
+    }
     switch (n->op) {
     case LG_OP_EMBED:
     case LG_OP_ROPE_TABLE: return copy_node(f, n);
     case LG_OP_RMS_NORM: return fuse_norm(f, n);
     case LG_OP_LINEAR: return fuse_linear(f, n);
+    case LG_OP_ROUTER: return lg_fuse_router(f, n);
+    case LG_OP_EXPERT_LINEAR:
+    case LG_OP_EXPERT_SUM:
+        return lg_fuse_unsupported(f, n,
+                                   "it is not part of experts' gated product, summed and added");
     case LG_OP_ATTENTION: return lg_fuse_attention(f, n);
     case LG_OP_TAKE_ROWS: return fuse_take_rows(f, n);
     default: return lg_fuse_unsupported(f, n, "no launch op computes it here");
@@ -353,7 +367,7 @@ bool lg_fuse(const lg_graph *in, lb_arena *arena, lg_graph **out, lb_err *err) {
     g->n_values = 0;
     g->n_nodes = 0;
     lg_fuser f = {.in = in, .out = g, .arena = arena, .err = err};
-    if (!room(&f, err)) {
+    if (!room(&f, err) || !lg_fuse_find_experts(&f)) {
         return false;
     }
     for (uint32_t i = 0; i < in->n_nodes; i++) {

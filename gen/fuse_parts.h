@@ -14,6 +14,20 @@ typedef struct lg_planes {
     uint32_t q, d, s;
 } lg_planes;
 
+/* A mixture of experts in the graph of ARCH ops: its nodes, and values of the new graph that stand
+ * between its launches. */
+typedef struct lg_experts {
+    const lg_gnode *gate, *up, *silu, *down, *sum, *add;
+    /* the shared expert's, all NULL if there is none that fits: linears, silu_mul and add */
+    const lg_gnode *s_gate, *s_up, *s_silu, *s_down, *s_add;
+    const lg_gnode *first;    /* of gate and up, where the products are made */
+    const lg_gnode *last_add; /* where the residual gets all of it */
+    uint32_t residual;        /* in-value before both adds */
+    uint32_t pairs, map, act; /* out-values; act: LG_NONE where no weights read plain numbers */
+    lg_planes planes;         /* of act; LG_NONE where none read bytes */
+    bool f32, q8;             /* which of the two is made */
+} lg_experts;
+
 typedef struct lg_fuser {
     const lg_graph *in;
     lg_graph *out;
@@ -22,6 +36,8 @@ typedef struct lg_fuser {
     uint32_t *value_of;   /* in-value -> out-value, LG_NONE while not made */
     lg_planes *planes_of; /* in-value -> its quantised planes */
     bool *absorbed;       /* in-node -> already part of an earlier new node */
+    lg_experts *experts;
+    uint32_t *experts_of; /* in-node -> number of its mixture, or LG_NONE */
     uint32_t values_cap, nodes_cap;
 } lg_fuser;
 
@@ -53,6 +69,13 @@ uint32_t lg_fuse_map(lg_fuser *f, uint32_t v);
 
 void lg_draft_put(lg_draft *d, const char *role, lg_access access, uint32_t id);
 bool lg_fuse_emit(lg_fuser *f, lg_op op, int32_t layer, const lg_draft *d, const lg_value *attrs);
+bool lg_fuse_emit_when(lg_fuser *f, lg_op op, lg_when when, int32_t layer, const lg_draft *d,
+                       const lg_value *attrs);
+
+/* Whether a product's weights are quantised; quantises in-value v in front of `reader` unless its
+ * producer or an earlier reader has. */
+bool lg_fuse_quantised(const lg_fuser *f, const lg_gnode *linear);
+bool lg_fuse_ensure_planes(lg_fuser *f, const lg_gnode *reader, uint32_t v);
 
 /* One matmul of `n_parts` linears over the same input, writing out-value y. */
 bool lg_fuse_matmul(lg_fuser *f, const lg_gnode *const *parts, uint32_t n_parts, lg_op op,
@@ -63,5 +86,10 @@ bool lg_fuse_matmul(lg_fuser *f, const lg_gnode *const *parts, uint32_t n_parts,
 const lg_gnode *lg_fuse_store_behind(const lg_fuser *f, const lg_gnode *linear);
 bool lg_fuse_block(lg_fuser *f, const lg_gnode *store);
 bool lg_fuse_attention(lg_fuser *f, const lg_gnode *n);
+
+/* fuse_moe.c: fills experts and experts_of; a node of a mixture in its turn; a router. */
+bool lg_fuse_find_experts(lg_fuser *f);
+bool lg_fuse_expert_node(lg_fuser *f, const lg_gnode *n);
+bool lg_fuse_router(lg_fuser *f, const lg_gnode *n);
 
 #endif

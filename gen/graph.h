@@ -54,13 +54,15 @@ uint32_t lg_elem_bytes(lg_elem e);
 extern const char *const LG_ELEM_NAMES[];
 extern const char *const LG_ROWS_NAMES[];
 extern const char *const LG_ACCESS_NAMES[];
+extern const char *const LG_WHEN_NAMES[];
 
 typedef struct lg_gvalue {
     const char *name;
     lg_rows rows;
     lg_elem elem;
     uint64_t width; /* elements per row; 0 for states */
-    uint64_t below; /* i32 only: every element is less than this */
+    uint64_t below; /* i32 only: every element is less than this; 0: the number of rows says */
+    uint64_t extra; /* elements behind those of the rows, however many rows there are */
     /* states only: bytes of all slots; positions that a slot's ring holds; how many positions back,
      * its own included, a row reads (0: all of them) */
     uint64_t state_bytes, slots, positions, window;
@@ -80,8 +82,12 @@ typedef struct lg_gtensor {
     uint64_t n_cols, n_rows, n_mats;
 } lg_gtensor;
 
+/* For how many rows of a step a node is there: any, at most LG_FEW_ROWS, or more. */
+typedef enum lg_when { LG_WHEN_ANY, LG_WHEN_FEW, LG_WHEN_MANY } lg_when;
+
 typedef struct lg_gnode {
     lg_op op;
+    lg_when when;
     int32_t layer; /* -1 outside the layers */
     const lg_goperand *operands;
     uint32_t n_operands;

@@ -14,7 +14,7 @@
 
 /* What the walk over the nodes has seen. */
 typedef struct seen {
-    bool *written; /* a flag per value */
+    uint8_t *written; /* per value: bit 0 by steps of few rows, bit 1 by those of many */
     bool *used;    /* a flag per tensor */
     int64_t layer; /* the last node's */
     int64_t n_layers;
@@ -60,21 +60,29 @@ static bool operands_known(const lg_graph *g, const lg_gnode *n, lb_err *err) {
     return true;
 }
 
-/* Reads come after writes; each activation is written once. */
+/* The steps in which a node is there, as bits of `written`. */
+static uint8_t steps_of(const lg_gnode *n) {
+    return n->when == LG_WHEN_FEW ? 1 : n->when == LG_WHEN_MANY ? 2 : 3;
+}
+
+/* Reads come after writes, and each activation is written once, in steps of few rows and in those
+ * of many. */
 static bool order_of(const lg_graph *g, const lg_gnode *n, seen *s, lb_err *err) {
+    uint8_t in = steps_of(n);
     for (uint32_t i = 0; i < n->n_operands; i++) {
         const lg_goperand *o = &n->operands[i];
-        if ((o->access == LG_READ || o->access == LG_BOTH) && !s->written[o->id]) {
+        if ((o->access == LG_READ || o->access == LG_BOTH) &&
+            (s->written[o->id] & in) != in) {
             return fail(n, err, "reads before it is written", g->values[o->id].name);
         }
-        if (o->access == LG_WRITE && s->written[o->id]) {
+        if (o->access == LG_WRITE && (s->written[o->id] & in) != 0) {
             return fail(n, err, "writes a second time", g->values[o->id].name);
         }
     }
     for (uint32_t i = 0; i < n->n_operands; i++) {
         const lg_goperand *o = &n->operands[i];
         if (o->access == LG_WRITE) {
-            s->written[o->id] = true;
+            s->written[o->id] |= in;
         }
         if (o->access == LG_TENSOR) {
             s->used[o->id] = true;
@@ -102,6 +110,9 @@ static bool check_node(const lg_graph *g, const lg_gnode *n, seen *s, lb_err *er
     if ((unsigned)n->op >= LG_N_OPS) {
         return lb_err_set(err, LB_UNSUPPORTED, "op number %u is not in op.def", (unsigned)n->op);
     }
+    if ((unsigned)n->when > LG_WHEN_MANY || (n->when != LG_WHEN_ANY && g->level == LG_LEVEL_ARCH)) {
+        return fail(n, err, "is for some steps only in graph of", g->arch);
+    }
     if (g->level == LG_LEVEL_LAUNCH && lg_op_get(n->op)->level != LG_LEVEL_LAUNCH) {
         return fail(n, err, "is no launch op in graph of", g->arch);
     }
@@ -121,7 +132,7 @@ static bool check_whole(const lg_graph *g, const seen *s, lb_err *err) {
         }
     }
     const lg_gvalue *out = &g->values[g->logits];
-    if (!s->written[g->logits] || out->rows != LG_ROWS_L || out->elem != LG_ELEM_F32 ||
+    if (s->written[g->logits] != 3 || out->rows != LG_ROWS_L || out->elem != LG_ELEM_F32 ||
         out->width != g->n_vocab) {
         return lb_err_set(err, LB_BAD_SHAPE,
                           "the logits are not written as rows of %" PRIu64 " floats", g->n_vocab);
@@ -182,6 +193,9 @@ void lg_graph_dump(const lg_graph *g, lb_text *out) {
         const lg_gvalue *v = &g->values[i];
         lb_text_printf(out, "value %" PRIu32 " %s %s[%s][%" PRIu64 "]", i, v->name,
                        LG_ELEM_NAMES[v->elem], LG_ROWS_NAMES[v->rows], v->width);
+        if (v->extra != 0) {
+            lb_text_printf(out, " extra=%" PRIu64, v->extra);
+        }
         lb_text_printf(out, v->rows == LG_ROWS_STATE ? " bytes=%" PRIu64 "\n" : "\n",
                        v->state_bytes);
     }
@@ -189,6 +203,9 @@ void lg_graph_dump(const lg_graph *g, lb_text *out) {
         const lg_gnode *n = &g->nodes[i];
         lb_text_printf(out, "node %" PRIu32 " layer=%" PRId32 " %s", i, n->layer,
                        lg_op_get(n->op)->name);
+        if (n->when != LG_WHEN_ANY) {
+            lb_text_printf(out, " when=%s", LG_WHEN_NAMES[n->when]);
+        }
         for (uint32_t o = 0; o < n->n_operands; o++) {
             const lg_goperand *p = &n->operands[o];
             if (p->access == LG_TENSOR) {

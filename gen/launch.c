@@ -75,6 +75,67 @@ static void put_stage(const planner *p, lg_builder *b, lg_value *op, const char 
     lg_build_set_string(b, op, "stage", stage);
 }
 
+static const lg_gtensor *tensor_at(const planner *p, const lg_gnode *n, const char *role) {
+    const lg_goperand *o = lg_node_operand(n, role);
+    return o == NULL ? NULL : &p->g->tensors[o->id];
+}
+
+/* Types of the matrices <letter>0 and <letter>1, as a list of { type }; nothing without them. */
+static void put_types(const planner *p, lg_builder *b, lg_value *op, const lg_gnode *n,
+                      char letter, const char *as) {
+    lg_value *list = lg_build_array(b);
+    for (int i = 0; i < 2; i++) {
+        const char role[] = {letter, (char)('0' + i), '\0'};
+        const lg_goperand *o = lg_node_operand(n, role);
+        if (o != NULL) {
+            lg_value *part = lg_build_map(b);
+            lg_build_set_string(b, part, "type", type_name(p, o));
+            lg_build_push(b, list, part);
+        }
+    }
+    if (lg_value_count(list) > 0) {
+        lg_build_set(b, op, as, list);
+    }
+}
+
+static void put_outputs(const planner *p, lg_builder *b, lg_value *op, const lg_gnode *n) {
+    lg_value *outputs = lg_build_map(b);
+    lg_build_set_bool(b, outputs, "f32", value_at(p, n, "y") != NULL);
+    lg_build_set_bool(b, outputs, "q8", value_at(p, n, "y_q") != NULL);
+    lg_build_set(b, op, "outputs", outputs);
+}
+
+/* Experts, picks, and whether a shared expert is one of a row's pairs. */
+static void put_mixture(const planner *p, lg_builder *b, lg_value *op, const lg_gnode *n) {
+    const lg_value *shared = lg_value_find(n->attrs, "shared");
+    put_attr(b, op, n, "n_used", "n_used");
+    put_attr(b, op, n, "n_expert", "E");
+    if (tensor_at(p, n, "w0") == NULL && shared != NULL && shared->u.boolean) {
+        lg_build_set_bool(b, op, "shared", true);
+    }
+}
+
+static void put_experts(const planner *p, lg_builder *b, lg_value *op, const lg_gnode *n) {
+    const lg_gtensor *w = tensor_at(p, n, "w0");
+    bool gated = tensor_at(p, n, "w1") != NULL;
+    put_mixture(p, b, op, n);
+    lg_build_set_string(b, op, "stage", gated ? "gated" : "down");
+    lg_build_set_uint(b, op, "K", w->n_cols);
+    lg_build_set_uint(b, op, "n", w->n_rows);
+    put_types(p, b, op, n, 'w', "parts");
+    put_types(p, b, op, n, 's', "shared");
+    if (gated) {
+        put_outputs(p, b, op, n);
+    }
+}
+
+static void put_router(const planner *p, lg_builder *b, lg_value *op, const lg_gnode *n) {
+    static const char *const attrs[] = {"n_used", "gating", "norm", "scale", NULL};
+    put_attrs(b, op, n, attrs);
+    lg_build_set_uint(b, op, "E", value_at(p, n, "logits")->width);
+    lg_build_set_bool(b, op, "bias", lg_node_operand(n, "bias") != NULL);
+}
+
 static void put_dims(const planner *p, lg_builder *b, lg_value *op, const lg_gnode *n) {
     static const char *const rope_kv[] = {"n_head", "n_kv", "n_rot", "pairing",
                                           "cap",    "kv",   "gate",  NULL};
@@ -92,15 +153,21 @@ static void put_dims(const planner *p, lg_builder *b, lg_value *op, const lg_gno
         put_attrs(b, op, n, table);
         lg_build_set_uint(b, op, "n_rot", value_at(p, n, "y")->width);
         break;
-    case LG_OP_NORM_QUANT: {
-        lg_value *outputs = lg_build_map(b);
-        lg_build_set_bool(b, outputs, "f32", value_at(p, n, "y") != NULL);
-        lg_build_set_bool(b, outputs, "q8", value_at(p, n, "y_q") != NULL);
-        lg_build_set(b, op, "outputs", outputs);
+    case LG_OP_NORM_QUANT:
+        put_outputs(p, b, op, n);
         lg_build_set_uint(b, op, "H", x->width);
         put_attr(b, op, n, "eps", "eps");
         break;
-    }
+    case LG_OP_ROUTER_TOPK: put_router(p, b, op, n); break;
+    case LG_OP_MOE_SORT: put_mixture(p, b, op, n); break;
+    case LG_OP_MOE_SUM:
+        put_mixture(p, b, op, n);
+        lg_build_set_uint(b, op, "H", value_at(p, n, "y")->width);
+        break;
+    case LG_OP_MATVEC_MOE_GATED:
+    case LG_OP_MATVEC_MOE_DOWN:
+    case LG_OP_MOE_GATED:
+    case LG_OP_MOE_DOWN: put_experts(p, b, op, n); break;
     case LG_OP_QUANT: lg_build_set_uint(b, op, "K", x->width); break;
     case LG_OP_MATMUL:
     case LG_OP_MATMUL_ADD:
@@ -334,6 +401,7 @@ static bool plan_node(planner *p, uint32_t i) {
     lg_launch *l = &p->plan->launches[p->plan->n_launches++];
     l->node = i;
     l->layer = n->layer;
+    l->when = n->when;
     l->label = label_of(p, n);
     return l->label != NULL &&
            (kernel_of(p, n, &l->kernel) || lb_err_prefix(p->err, "%s", l->label)) &&

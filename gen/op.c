@@ -30,6 +30,9 @@ const char *const LG_ACCESS_NAMES[] = {
     [LG_READ] = "read",   [LG_WRITE] = "write",   [LG_BOTH] = "both",
     [LG_STATE] = "state", [LG_TENSOR] = "tensor", NULL};
 
+const char *const LG_WHEN_NAMES[] = {
+    [LG_WHEN_ANY] = "any", [LG_WHEN_FEW] = "few", [LG_WHEN_MANY] = "many", NULL};
+
 uint32_t lg_elem_bytes(lg_elem e) {
     switch (e) {
     case LG_ELEM_F32:
@@ -224,80 +227,6 @@ static bool rule_matmul(const lg_rule *r) {
     return lg_rule_width(r, "y", epilogue == 2 ? p.width / 2 : p.width, LG_ELEM_F32);
 }
 
-/* How many experts a row goes to: n_used, at most `experts` and at most what a kernel keeps. */
-static bool picks_of(const lg_rule *r, uint64_t experts, uint64_t *picks) {
-    enum { PICKS_MAX = 64, EXPERTS_MAX = 4096 };
-    if (!lg_rule_attr(r, "n_used", picks)) {
-        return false;
-    }
-    if (experts > EXPERTS_MAX) {
-        return lg_rule_refuse(r, "ids", "number of experts", experts, EXPERTS_MAX);
-    }
-    uint64_t most = experts < PICKS_MAX ? experts : PICKS_MAX;
-    return (*picks >= 1 && *picks <= most) || lg_rule_refuse(r, "n_used", "number", *picks, most);
-}
-
-/* The experts of every row: n_used numbers below the number of experts. */
-static bool ids_are(const lg_rule *r, uint64_t experts, uint64_t *picks) {
-    uint64_t below = lg_rule_value(r, "ids")->below;
-    return picks_of(r, experts, picks) && lg_rule_width(r, "ids", *picks, LG_ELEM_I32) &&
-           lg_rule_rows(r, "ids", LG_ROWS_T) &&
-           (below == experts || lg_rule_refuse(r, "ids", "bound", below, experts));
-}
-
-static bool rule_router(const lg_rule *r) {
-    static const char *const gatings[] = {"sigmoid", "softmax", NULL};
-    uint64_t experts = 0;
-    uint64_t picks = 0;
-    uint32_t gating = 0;
-    bool norm = false;
-    lg_at at = lg_rule_attrs(r);
-    return lg_rule_floats_over_T(r, "logits", &experts) && lg_rule_matrix(r, "bias", experts, 1) &&
-           ids_are(r, experts, &picks) && lg_rule_width(r, "weights", picks, LG_ELEM_F32) &&
-           lg_rule_rows(r, "weights", LG_ROWS_T) &&
-           lg_at_choice(&at, "gating", gatings, &gating, r->err) &&
-           lg_at_bool(&at, "norm", &norm, r->err) && lg_rule_has_number(r, "scale");
-}
-
-/* Row and pick p of y is expert ids[p] times the row of x, or times its part p. */
-static bool rule_expert_linear(const lg_rule *r) {
-    const lg_gtensor *w = lg_rule_tensor(r, "w");
-    uint64_t picks = 0;
-    uint64_t width = 0;
-    uint64_t all = 0;
-    uint64_t experts = lg_rule_value(r, "ids")->below;
-    if (!ids_are(r, experts, &picks) || !lg_rule_floats_over_T(r, "x", &width)) {
-        return false;
-    }
-    if (w->n_mats != experts) {
-        return lg_rule_refuse(r, "w", "number of matrices", w->n_mats, experts);
-    }
-    if (width != w->n_cols && (!lb_mul(w->n_cols, picks, &all) || width != all)) {
-        return lg_rule_refuse(r, "w", "columns", w->n_cols, width);
-    }
-    if (!lb_mul(w->n_rows, picks, &all)) {
-        return lg_rule_refuse(r, "w", "rows", w->n_rows, UINT64_MAX / picks);
-    }
-    return lg_rule_width(r, "y", all, LG_ELEM_F32) && lg_rule_rows(r, "y", LG_ROWS_T);
-}
-
-static bool rule_expert_sum(const lg_rule *r) {
-    uint64_t picks = lg_rule_value(r, "weights")->width;
-    uint64_t width = lg_rule_value(r, "y")->width;
-    uint64_t used = 0;
-    uint64_t all = 0;
-    if (!lg_rule_attr(r, "n_used", &used)) {
-        return false;
-    }
-    if (used != picks || !lb_mul(width, picks, &all)) {
-        return lg_rule_refuse(r, "weights", "width", picks, used);
-    }
-    return lg_rule_floats_over_T(r, "y", &width) &&
-           lg_rule_width(r, "weights", picks, LG_ELEM_F32) &&
-           lg_rule_rows(r, "weights", LG_ROWS_T) && lg_rule_width(r, "x", all, LG_ELEM_F32) &&
-           lg_rule_rows(r, "x", LG_ROWS_T);
-}
-
 /* Stages of sampling, all over logit rows; how wide heads and totals are is said twice. */
 static bool rule_sample(const lg_rule *r) {
     static const char *const roles[] = {"logits", "heads", "totals", "choices"};
@@ -332,14 +261,21 @@ bool lg_op_shapes(const lg_graph *g, const lg_gnode *n, lb_err *err) {
     case LG_OP_ADD: return lg_rule_same_shape(&r, "a", "b") && lg_rule_same_shape(&r, "a", "y");
     case LG_OP_SILU_MUL:
         return lg_rule_same_shape(&r, "gate", "up") && lg_rule_same_shape(&r, "gate", "y");
-    case LG_OP_ROUTER: return rule_router(&r);
-    case LG_OP_EXPERT_LINEAR: return rule_expert_linear(&r);
-    case LG_OP_EXPERT_SUM: return rule_expert_sum(&r);
+    case LG_OP_ROUTER: return lg_rule_router(&r);
+    case LG_OP_EXPERT_LINEAR: return lg_rule_expert_linear(&r);
+    case LG_OP_EXPERT_SUM: return lg_rule_expert_sum(&r);
     case LG_OP_TAKE_ROWS: return rule_take_rows(&r);
     case LG_OP_NORM_QUANT: return rule_norm_quant(&r);
     case LG_OP_QUANT: return rule_quant(&r);
     case LG_OP_MATMUL:
     case LG_OP_MATMUL_ADD: return rule_matmul(&r);
+    case LG_OP_ROUTER_TOPK: return lg_rule_router(&r);
+    case LG_OP_MOE_SORT: return lg_rule_moe_sort(&r);
+    case LG_OP_MATVEC_MOE_GATED:
+    case LG_OP_MOE_GATED: return lg_rule_moe_gated(&r);
+    case LG_OP_MATVEC_MOE_DOWN:
+    case LG_OP_MOE_DOWN: return lg_rule_moe_down(&r);
+    case LG_OP_MOE_SUM: return lg_rule_moe_sum(&r);
     case LG_OP_ROPE_KV: return lg_rule_rope_kv(&r);
     case LG_OP_ATTN: return lg_rule_attention(&r, "qkv", "k", "v");
     case LG_OP_SAMPLE_TILES:

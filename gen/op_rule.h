@@ -51,4 +51,13 @@ bool lg_rule_rope(const lg_rule *r);
 bool lg_rule_head_norm(const lg_rule *r);
 bool lg_rule_gate(const lg_rule *r);
 
+/* Rules of op_moe.c. */
+bool lg_rule_router(const lg_rule *r);
+bool lg_rule_expert_linear(const lg_rule *r);
+bool lg_rule_expert_sum(const lg_rule *r);
+bool lg_rule_moe_sort(const lg_rule *r);
+bool lg_rule_moe_gated(const lg_rule *r);
+bool lg_rule_moe_down(const lg_rule *r);
+bool lg_rule_moe_sum(const lg_rule *r);
+
 #endif

@@ -39,6 +39,13 @@ typedef struct lg_param {
     const char *name, *ctype;
 } lg_param;
 
+/* Pairs in the order of their experts and the tiles that they make: where an output's rows lie is
+ * then data of the device. Names of parameters; NULL where rows lie as they are numbered. */
+typedef struct lg_sorted {
+    const char *pairs, *map;
+    uint64_t tile, groups; /* pairs of a tile at most; experts */
+} lg_sorted;
+
 typedef struct lg_operand {
     const char *param;
     lg_access access;
@@ -46,6 +53,8 @@ typedef struct lg_operand {
     const lg_expr *max_index; /* largest element index computed */
     uint64_t align;
     uint32_t index_bits;
+    uint64_t below;       /* of i32: every element is less; 0: not said */
+    const char *index_by; /* the parameter whose elements choose what is read; NULL: none does */
 } lg_operand;
 
 /* Which columns of an output one axis position writes: position p of `axis`, from `first` on,
@@ -63,6 +72,8 @@ typedef struct lg_cover {
     const lg_cover_cols *cols;
     uint32_t n_cols;
     bool partial; /* columns are left as they were, on purpose */
+    const char *scattered; /* why every element is written once, where data say which cta does */
+    lg_sorted sorted;
 } lg_cover;
 
 typedef struct lg_kernel {
@@ -89,6 +100,7 @@ typedef struct lg_launch {
     uint32_t kernel;
     uint32_t node; /* of the launch graph */
     int32_t layer;
+    lg_when when;
     const char *label;              /* e.g. "blk.3.ffn_down" for messages and comments */
     uint32_t n_args;                /* as many as the kernel has parameters */
     const lg_goperand *const *args; /* one per kernel param; NULL for `step` and bases */

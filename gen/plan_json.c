@@ -110,6 +110,9 @@ static const lg_value *launch_value(lg_builder *b, const lg_plan *plan, const lg
     lg_build_set_string(b, m, "name", l->label);
     lg_build_set_string(b, m, "kernel", k->name);
     lg_build_set_int(b, m, "layer", l->layer);
+    if (l->when != LG_WHEN_ANY) {
+        lg_build_set_string(b, m, "when", LG_WHEN_NAMES[l->when]);
+    }
     if (!put_grid(b, m, plan, k, err)) {
         return NULL;
     }
@@ -179,6 +182,7 @@ static const lg_value *value_entry(lg_builder *b, const lg_plan *plan, uint32_t 
     }
     if (v->elem == LG_ELEM_I32) {
         lg_build_set_uint(b, m, "below", v->below);
+        lg_build_set_uint(b, m, "extra", v->extra);
     }
     lg_build_set_string(b, m, "arena", LG_ARENA_NAMES[p->arena]);
     lg_build_set_uint(b, m, "offset", p->offset);

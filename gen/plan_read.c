@@ -98,7 +98,8 @@ static bool read_value(reader *r, const lg_at *at, lg_gvalue *v, lg_place *p) {
         !lg_at_choice(at, "rows", LG_ROWS_NAMES, &rows, r->err) ||
         !lg_at_choice(at, "elem", LG_ELEM_NAMES, &elem, r->err) ||
         !lg_at_uint(at, "width", &v->width, r->err) ||
-        (elem == LG_ELEM_I32 && !lg_at_uint(at, "below", &v->below, r->err)) ||
+        (elem == LG_ELEM_I32 && (!lg_at_uint(at, "below", &v->below, r->err) ||
+                                 !lg_at_uint(at, "extra", &v->extra, r->err))) ||
         !lg_at_choice(at, "arena", LG_ARENA_NAMES, &arena, r->err) ||
         !lg_at_uint(at, "offset", &p->offset, r->err) ||
         !lg_at_uint(at, "bytes", &p->bytes, r->err) || !lg_at_u32(at, "first", &p->first, r->err) ||
@@ -340,8 +341,12 @@ static bool read_launch(reader *r, const lg_at *at, uint32_t i) {
     lg_launch *l = &r->plan->launches[i];
     const char *kernel = NULL;
     int64_t layer = 0;
+    uint32_t when = LG_WHEN_ANY;
     if (!lg_at_string(at, "name", &l->label, r->err) ||
         !lg_at_string(at, "kernel", &kernel, r->err) || !lg_at_int(at, "layer", &layer, r->err)) {
+        return false;
+    }
+    if (lg_at_has(at, "when") && !lg_at_choice(at, "when", LG_WHEN_NAMES, &when, r->err)) {
         return false;
     }
     if (layer < -1 || layer > INT32_MAX) {
@@ -353,6 +358,7 @@ static bool read_launch(reader *r, const lg_at *at, uint32_t i) {
     }
     l->node = i;
     l->layer = (int32_t)layer;
+    l->when = (lg_when)when;
     return same_as_kernel(r, at, &r->plan->kernels[l->kernel]) && read_args(r, at, l);
 }
 

@@ -98,6 +98,7 @@ static bool launch_at(lg_prover *p, bool record) {
 
 static bool same_shape(const lg_shape *a, const lg_shape *b) {
     return a->sized == b->sized && a->rows == b->rows && a->width == b->width &&
+           a->extra == b->extra && a->below == b->below &&
            a->elem_bytes == b->elem_bytes && a->bytes == b->bytes;
 }
 
@@ -152,7 +153,8 @@ static bool meets_L(const lg_prover *p) {
         yes = yes || (b->arg != NULL && !b->shape.sized && b->shape.rows == LG_ROWS_L) ||
               (b->operand != NULL && (lg_expr_uses(b->operand->bytes, "L") ||
                                       lg_expr_uses(b->operand->max_index, "L"))) ||
-              (b->cover != NULL && lg_expr_uses(b->cover->rows_n, "L"));
+              (b->cover != NULL && b->cover->rows_n != NULL &&
+               lg_expr_uses(b->cover->rows_n, "L"));
     }
     return yes;
 }
@@ -196,7 +198,8 @@ static bool prove_with(lg_prover *p, uint32_t i, uint32_t kernel) {
     }
     p->T = p->plan->limits.t_max;
     p->L = p->plan->limits.logit_rows_max;
-    return launch_at(p, true) && kernel_fits(p) && lg_prove_alignment(p) &&
+    return launch_at(p, true) && kernel_fits(p) && lg_prove_alignment(p) && lg_prove_order(p) &&
+           lg_prove_indexed(p) &&
            (!p->plan->hw->gpu || lg_prove_gpu(p));
 }
 

@@ -118,23 +118,38 @@ static const lg_axis *grid_axis(lg_prover *p, const char *name, const char *para
     return NULL;
 }
 
-/* Rows: tiles from 0 on reach exactly the rows that the value has, and none begins behind its end.
- */
-static bool rows_covered(lg_prover *p, const lg_bound *b, uint32_t *dim) {
-    const lg_cover *c = b->cover;
-    uint64_t declared = 0;
-    uint64_t bound = 0;
-    uint64_t reach = 0;
-    uint64_t rows = b->shape.rows == LG_ROWS_L ? p->L : p->T;
-    const lg_axis *axis = grid_axis(p, c->rows_axis, b->param, dim);
-    if (axis == NULL || !lg_prove_eval(p, c->rows_n, "rows", b->param, &declared) ||
-        !lg_prove_eval(p, axis->bound, "bound of axis", axis->name, &bound)) {
+/* Rows of a cover: those of the value, or as many times more as the value's rows have equal parts;
+ * *width is that of one. */
+static bool rows_of_cover(lg_prover *p, const lg_bound *b, uint64_t *rows, uint64_t *width) {
+    uint64_t there = b->shape.rows == LG_ROWS_L ? p->L : p->T;
+    if (!lg_prove_eval(p, b->cover->rows_n, "rows", b->param, rows)) {
         return false;
     }
-    if (declared != rows || c->rows_tile != axis->tile) {
-        return declared != rows
-                   ? lg_prove_fail(p, "coverage: rows", b->param, declared, rows)
-                   : lg_prove_fail(p, "coverage: row tile", b->param, c->rows_tile, axis->tile);
+    if (*rows == 0 || *rows % there != 0 || b->shape.width % (*rows / there) != 0) {
+        return lg_prove_fail(p, "coverage: rows", b->param, *rows, there);
+    }
+    *width = b->shape.width / (*rows / there);
+    return b->shape.extra == 0 ||
+           lg_prove_fail(p, "coverage: elements behind the rows", b->param, b->shape.extra, 0);
+}
+
+/* Rows: tiles from 0 on reach exactly the rows that the value has, and none begins behind its end.
+ */
+static bool rows_covered(lg_prover *p, const lg_bound *b, uint64_t rows, uint32_t *dim) {
+    const lg_cover *c = b->cover;
+    uint64_t bound = 0;
+    uint64_t reach = 0;
+    const lg_axis *axis = grid_axis(p, c->rows_axis, b->param, dim);
+    if (axis == NULL || !lg_prove_eval(p, axis->bound, "bound of axis", axis->name, &bound)) {
+        return false;
+    }
+    if (c->rows_tile != axis->tile) {
+        return lg_prove_fail(p, "coverage: row tile", b->param, c->rows_tile, axis->tile);
+    }
+    if (c->sorted.pairs != NULL) {
+        return lg_prove_sorted(p, b, rows) &&
+               (p->grid[*dim] == bound ||
+                lg_prove_fail(p, "coverage: positions of tiles", b->param, p->grid[*dim], bound));
     }
     if (bound != rows) {
         return lg_prove_fail(p, "bound of axis", axis->name, bound, rows);
@@ -154,7 +169,8 @@ static bool same_name(const char *a, const char *b) {
 
 /* Segments of columns follow each other without gap or overlap, in columns and in positions of
  * their one axis; *end and *positions are where they stop. */
-static bool segments_follow(lg_prover *p, const lg_bound *b, uint64_t *end, uint64_t *positions) {
+static bool segments_follow(lg_prover *p, const lg_bound *b, uint64_t width, uint64_t *end,
+                            uint64_t *positions) {
     const lg_cover *c = b->cover;
     *end = 0;
     *positions = 0;
@@ -164,9 +180,9 @@ static bool segments_follow(lg_prover *p, const lg_bound *b, uint64_t *end, uint
             return lg_prove_fail(p, "coverage: begin of a column segment", b->param, s->begin,
                                  *end);
         }
-        if (s->n == 0 || s->n > b->shape.width - *end) {
+        if (s->n == 0 || s->n > width - *end) {
             return lg_prove_fail(p, "coverage: columns of a segment", b->param, s->n,
-                                 b->shape.width - *end);
+                                 width - *end);
         }
         if (s->tile == 0 || (s->axis == NULL && s->tile != s->n)) {
             return lg_prove_fail(p, "coverage: column tile", b->param, s->tile, s->n);
@@ -174,17 +190,18 @@ static bool segments_follow(lg_prover *p, const lg_bound *b, uint64_t *end, uint
         *end += s->n;
         *positions += s->axis == NULL ? 0 : lb_ceil_div(s->n, s->tile);
     }
-    return *end > 0 || lg_prove_fail(p, "coverage: columns", b->param, 0, b->shape.width);
+    return *end > 0 || lg_prove_fail(p, "coverage: columns", b->param, 0, width);
 }
 
 bool lg_prove_cover_end(lg_prover *p, const lg_bound *b, uint64_t *out) {
     uint64_t end = 0;
     uint64_t positions = 0;
-    uint64_t rows = b->shape.rows == LG_ROWS_L ? p->L : p->T;
-    if (!segments_follow(p, b, &end, &positions)) {
+    uint64_t rows = 0;
+    uint64_t width = 0;
+    if (!rows_of_cover(p, b, &rows, &width) || !segments_follow(p, b, width, &end, &positions)) {
         return false;
     }
-    return (lb_mul(rows - 1, b->shape.width, out) && lb_add(*out, end, out) &&
+    return (lb_mul(rows - 1, width, out) && lb_add(*out, end, out) &&
             lb_mul(*out, b->shape.elem_bytes, out)) ||
            lg_prove_fail(p, "coverage: bytes", b->param, UINT64_MAX, UINT64_MAX);
 }
@@ -206,14 +223,21 @@ bool lg_prove_cover(lg_prover *p, const lg_bound *b, bool record) {
     uint32_t cols_dim = 3;
     uint64_t end = 0;
     uint64_t positions = 0;
-    if (!rows_covered(p, b, &rows_dim) || !segments_follow(p, b, &end, &positions)) {
+    uint64_t rows = 0;
+    uint64_t width = 0;
+    if (b->cover->scattered != NULL) {
+        return lg_prove_scattered(p, b, &end) &&
+               (!record || lg_prove_fact(p, "scattered bytes", b->param, end, end));
+    }
+    if (!rows_of_cover(p, b, &rows, &width) || !rows_covered(p, b, rows, &rows_dim) ||
+        !segments_follow(p, b, width, &end, &positions)) {
         return false;
     }
-    if (b->cover->partial && (b->arg->access != LG_BOTH || end == b->shape.width)) {
+    if (b->cover->partial && (b->arg->access != LG_BOTH || end == width)) {
         return lg_prove_fail(p, "coverage: columns left as they were", b->param, 0, 1);
     }
-    if (!b->cover->partial && end != b->shape.width) {
-        return lg_prove_fail(p, "coverage: columns", b->param, end, b->shape.width);
+    if (!b->cover->partial && end != width) {
+        return lg_prove_fail(p, "coverage: columns", b->param, end, width);
     }
     const char *name = b->cover->cols[0].axis;
     if (name != NULL) {
@@ -227,5 +251,5 @@ bool lg_prove_cover(lg_prover *p, const lg_bound *b, bool record) {
         }
     }
     return no_cta_twice(p, b, rows_dim, cols_dim) &&
-           (!record || lg_prove_fact(p, "coverage", b->param, end, b->shape.width));
+           (!record || lg_prove_fact(p, "coverage", b->param, end, width));
 }

@@ -14,15 +14,17 @@ enum { STRIP_ROWS = 16 }; /* docs/kernels.md, "The weight image" */
 typedef struct span {
     uint64_t begin, end;  /* bytes in the arena */
     uint32_t first, last; /* launches */
-    bool used, written, kept;
+    bool used, kept;
+    uint8_t written; /* bit 0: in steps of few rows, bit 1: in those of many */
 } span;
 
 /* ---- order */
 
 /* Notes the uses of launch i's arguments; reads come after the write, and each value is written
- * once. */
+ * once: in steps of few rows, and in those of many. */
 static bool note_uses(lg_prover *p, uint32_t i, span *spans, bool *used) {
     const lg_launch *l = &p->plan->launches[i];
+    uint8_t in = l->when == LG_WHEN_FEW ? 1 : l->when == LG_WHEN_MANY ? 2 : 3;
     p->launch = i;
     for (uint32_t a = 0; a < p->plan->kernels[l->kernel].n_params; a++) {
         const lg_goperand *arg = l->args[a];
@@ -35,13 +37,13 @@ static bool note_uses(lg_prover *p, uint32_t i, span *spans, bool *used) {
         }
         span *s = &spans[arg->id];
         const char *name = p->plan->graph->values[arg->id].name;
-        if ((arg->access == LG_READ || arg->access == LG_BOTH) && !s->written) {
+        if ((arg->access == LG_READ || arg->access == LG_BOTH) && (s->written & in) != in) {
             return lg_prove_fail(p, "order: writes before the first read", name, 0, 1);
         }
-        if (arg->access == LG_WRITE && s->written) {
+        if (arg->access == LG_WRITE && (s->written & in) != 0) {
             return lg_prove_fail(p, "order: writes", name, 2, 1);
         }
-        s->written = s->written || arg->access == LG_WRITE;
+        s->written |= arg->access == LG_WRITE ? in : 0;
         s->first = s->used ? s->first : i;
         s->last = i;
         s->used = true;
@@ -60,6 +62,9 @@ static bool launch_is_node(lg_prover *p, uint32_t i) {
     }
     uint32_t n_args = 0;
     p->launch = i;
+    if (l->when != g->nodes[i].when) {
+        return lg_prove_fail(p, "order: steps of the node", k->name, l->when, g->nodes[i].when);
+    }
     if (l->node != i || l->layer != g->nodes[i].layer) {
         return lg_prove_fail(p, "order: node", k->name, l->node, i);
     }
@@ -98,7 +103,8 @@ static bool value_bytes(lg_prover *p, const lg_gvalue *v, uint64_t *out) {
     uint64_t rows = v->rows == LG_ROWS_L ? p->plan->limits.logit_rows_max : p->plan->limits.t_max;
     *out = v->state_bytes;
     return v->rows == LG_ROWS_STATE ||
-           (lb_mul(rows, v->width, out) && lb_mul(*out, lg_elem_bytes(v->elem), out)) ||
+           (lb_mul(rows, v->width, out) && lb_add(*out, v->extra, out) &&
+            lb_mul(*out, lg_elem_bytes(v->elem), out)) ||
            lg_prove_fail(p, "bytes", v->name, UINT64_MAX, UINT64_MAX);
 }
 
@@ -185,10 +191,10 @@ static bool values_apart(lg_prover *p, const span *spans, uint32_t n) {
 
 static bool logits_written(lg_prover *p, const span *spans) {
     const lg_graph *g = p->plan->graph;
-    if (g->samples && (g->choices >= g->n_values || !spans[g->choices].written)) {
+    if (g->samples && (g->choices >= g->n_values || spans[g->choices].written != 3)) {
         return lg_prove_fail(p, "writes", "choices", 0, 1);
     }
-    if (g->logits >= g->n_values || !spans[g->logits].written) {
+    if (g->logits >= g->n_values || spans[g->logits].written != 3) {
         return lg_prove_fail(p, "writes", "logits", 0, 1);
     }
     const lg_gvalue *v = &g->values[g->logits];

@@ -28,7 +28,7 @@ static bool shape_of(lg_prover *p, const lg_goperand *arg, lg_shape *s) {
     const lg_gvalue *v = &g->values[arg->id];
     *s = (lg_shape){.name = v->name, .ctype = ctype_of(v->elem), .sized = v->rows == LG_ROWS_STATE,
                     .rows = v->rows, .width = v->width, .elem_bytes = lg_elem_bytes(v->elem),
-                    .bytes = v->state_bytes};
+                    .bytes = v->state_bytes, .extra = v->extra, .below = v->below};
     return s->sized == (arg->access == LG_STATE) ||
            lg_prove_fail_text(p, "kind", v->name, LG_ROWS_NAMES[v->rows],
                               "a state where one is kept");
@@ -181,7 +181,9 @@ bool lg_prove_there(lg_prover *p, const lg_bound *b, uint64_t *out) {
     const lg_shape *s = &b->shape;
     uint64_t rows = s->rows == LG_ROWS_L ? p->L : p->T;
     *out = s->bytes;
-    return s->sized || (lb_mul(rows, s->width, out) && lb_mul(*out, s->elem_bytes, out)) ||
+    return s->sized ||
+           (lb_mul(rows, s->width, out) && lb_add(*out, s->extra, out) &&
+            lb_mul(*out, s->elem_bytes, out)) ||
            lg_prove_fail(p, "bytes", s->name, UINT64_MAX, UINT64_MAX);
 }
 
@@ -194,9 +196,13 @@ static bool least_bytes(lg_prover *p, const lg_bound *b, uint64_t there, uint64_
         return true;
     }
     if (b->cover != NULL) {
-        return lg_prove_cover_end(p, b, out);
+        return b->cover->scattered != NULL ? lg_prove_scattered(p, b, out)
+                                           : lg_prove_cover_end(p, b, out);
     }
-    *out = there - b->shape.width * b->shape.elem_bytes + b->shape.elem_bytes;
+    *out = b->shape.elem_bytes;
+    if (b->shape.extra == 0) { /* else data say how much there is: prove_sorted.c */
+        *out += there - b->shape.width * b->shape.elem_bytes;
+    }
     return true;
 }
 

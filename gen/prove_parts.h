@@ -18,6 +18,8 @@ typedef struct lg_shape {
     bool sized;        /* states and tensors: `bytes` is all there is; else rows of `width` */
     lg_rows rows;
     uint64_t width, elem_bytes, bytes;
+    uint64_t extra; /* elements behind the rows */
+    uint64_t below; /* of i32 */
 } lg_shape;
 
 /* A parameter of the launch in hand: its argument, and what the kernel declares about it. */
@@ -86,6 +88,16 @@ bool lg_prove_cover(lg_prover *p, const lg_bound *b, bool record);
 
 /* One past the last byte that b's cover writes. */
 bool lg_prove_cover_end(lg_prover *p, const lg_bound *b, uint64_t *out);
+
+/* prove_sorted.c. Outputs whose rows lie in the order of other data, and those data: the grid has a
+ * position for every tile that there can be, a map has an entry for each, and what is read was made
+ * by one launch for the same tiles. */
+bool lg_prove_sorted(lg_prover *p, const lg_bound *b, uint64_t rows);
+bool lg_prove_scattered(lg_prover *p, const lg_bound *b, uint64_t *bytes);
+bool lg_prove_order(lg_prover *p);
+
+/* Elements that choose experts are below the number of matrices, by who writes them. */
+bool lg_prove_indexed(lg_prover *p);
 
 /* prove_gpu.c. What the row of a GPU demands of the launch in hand, whatever T is. */
 bool lg_prove_gpu(lg_prover *p);

@@ -44,7 +44,8 @@ static bool add_node(lg_graph *g, lg_op op, const lg_goperand *operands, uint32_
         return false;
     }
     memcpy(list, operands, n * sizeof *list);
-    g->nodes[g->n_nodes++] = (lg_gnode){op, -1, list, n, attrs};
+    g->nodes[g->n_nodes++] = (lg_gnode){
+        .op = op, .layer = -1, .operands = list, .n_operands = n, .attrs = attrs};
     return true;
 }
 

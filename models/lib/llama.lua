@@ -33,6 +33,10 @@ local function keys_of(d, opts)
   add("llama.context_length", "u32", d.ctx)
   add("llama.embedding_length", "u32", d.embd)
   add("llama.feed_forward_length", "u32", d.ffn)
+  if d.experts then
+    add("llama.expert_count", "u32", d.experts)
+    add("llama.expert_used_count", "u32", d.picks)
+  end
   add("llama.attention.head_count", "u32", d.heads)
   add("llama.attention.head_count_kv", "u32", d.kv)
   add("llama.attention.key_length", "u32", d.head_dim)
@@ -50,6 +54,18 @@ local function keys_of(d, opts)
   local vocabulary = d.tokenizer == "spm" and tokenizer.spm(d.vocab) or tokenizer.bpe(d.vocab, d.tokenizer)
   for _, entry in ipairs(vocabulary) do table.insert(out, entry) end
   return out
+end
+
+-- A router of plain numbers and three tensors of d.experts matrices.
+local function mixture(out, d, layer, blk)
+  local function add(name, kind, ne, std)
+    table.insert(out, { name = blk .. name .. ".weight", type = kind, ne = ne, fill = "normal", mean = 0, std = std })
+  end
+  add("ffn_gate_inp", "f32", { d.embd, d.experts }, 2 / math.sqrt(d.embd))
+  for _, part in ipairs({ { "ffn_gate", d.embd, d.ffn }, { "ffn_up", d.embd, d.ffn }, { "ffn_down", d.ffn, d.embd } }) do
+    local kind = types.pick(d.types, part[1], layer, d.layers, part[2], false)
+    add(part[1] .. "_exps", kind, { part[2], part[3], d.experts }, 1 / math.sqrt(part[2]))
+  end
 end
 
 local function tensors_of(d)
@@ -85,9 +101,13 @@ local function tensors_of(d)
     part("attn_v", d.embd, kv)
     part("attn_output", q, d.embd)
     norm(blk .. "ffn_norm")
-    part("ffn_gate", d.embd, d.ffn)
-    part("ffn_up", d.embd, d.ffn)
-    part("ffn_down", d.ffn, d.embd)
+    if d.experts then
+      mixture(out, d, i, blk)
+    else
+      part("ffn_gate", d.embd, d.ffn)
+      part("ffn_up", d.embd, d.ffn)
+      part("ffn_down", d.ffn, d.embd)
+    end
   end
   return out
 end
@@ -97,7 +117,7 @@ local M = {}
 -- The recipe of one model. dims: name, layers, embd, ffn, heads, kv, vocab, types, and what differs
 -- from: head_dim = embd / heads, ctx = 4096, rope_base = 10000, logit_std = 3, tied = true, bias =
 -- false, tokenizer "chatml", "llama3" (byte-level BPE) or "spm"; scaling = { type, factor, original };
--- freqs = { factor, low, high, original }.
+-- freqs = { factor, low, high, original }; experts and picks: a mixture of them in place of one gated product.
 function M.recipe(dims)
   return {
     synth = function(opts)
@@ -107,6 +127,7 @@ function M.recipe(dims)
         ctx = dims.ctx or 4096, rope_base = dims.rope_base or 10000.0, scaling = dims.scaling,
         freqs = dims.freqs, logit_std = dims.logit_std or 3.0, tied = dims.tied ~= false,
         bias = dims.bias or false, tokenizer = dims.tokenizer or "chatml",
+        experts = dims.experts or false, picks = dims.picks,
         layers = get(opts, "layers", dims.layers), types = get(opts, "types", dims.types),
       }
       return { keys = keys_of(d, opts), tensors = tensors_of(d) }

@@ -1,5 +1,5 @@
 -- llama.lua -- the llama family: pre-norm, grouped-query attention, rotary embedding on adjacent
--- pairs, SwiGLU; output tied to the embedding where the file has no output tensor.
+-- pairs, SwiGLU, of one gated product or of experts; output tied to the embedding where the file has no output tensor.
 -- Facts: GGUF metadata keys "llama.*"; optional biases; rope_freqs.weight divides the frequencies.
 
 local graph = import("lib/graph.lua")
@@ -30,9 +30,8 @@ local function dims(g)
     d.scale = 1.0 / math.sqrt(d.head_dim)
   end
   d.ctx_train = g:int("llama.context_length", 1, 1 << 30)
-  if g:int("llama.expert_count", 0, 65535, 0) > 0 then
-    fail("key 'llama.expert_count' is not 0: mixtures of experts of architecture 'llama' are not supported")
-  end
+  d.experts = g:int("llama.expert_count", 0, 1024, 0)
+  d.picks = d.experts > 0 and g:int("llama.expert_used_count", 1, d.experts) or 0
   return d
 end
 
@@ -70,6 +69,21 @@ local function feed_forward(g, d, x)
   return g:add("x", x, y)
 end
 
+-- Mixtral's feed-forward part: softmax over all experts' logits, the picks' weights divided by their sum.
+local function mixture(g, d, x)
+  local p = "blk." .. g.layer .. "."
+  local h = g:rms_norm("ffn_norm", x, g:weight(p .. "ffn_norm.weight", d.embd), d.eps)
+  local logits = g:linear("router", h, g:weight(p .. "ffn_gate_inp.weight", d.embd, d.experts), d.experts)
+  local ids, weights = g:router("moe", logits, nil, { n_used = d.picks, gating = "softmax", norm = true, scale = 1.0 })
+  local function project(name, from, cols, n)
+    return g:expert_linear(name, from, ids, g:weight(p .. name .. ".weight", cols, n, d.experts), n)
+  end
+  local gate = project("ffn_gate_exps", h, d.embd, d.ffn)
+  local up = project("ffn_up_exps", h, d.embd, d.ffn)
+  local y = project("ffn_down_exps", g:silu_mul("ffn_act", gate, up), d.ffn, d.embd)
+  return g:add("x", x, g:expert_sum("moe", y, weights))
+end
+
 -- input: see lib/graph.lua. Returns the graph as plain data.
 local function build(input)
   local g = graph.new(input)
@@ -83,7 +97,7 @@ local function build(input)
   for i = 0, d.layers - 1 do
     g.layer = i
     x = attention(g, d, x, tab)
-    x = feed_forward(g, d, x)
+    x = d.experts > 0 and mixture(g, d, x) or feed_forward(g, d, x)
   end
   g.layer = -1
   x = g:take_rows("x_out", x)

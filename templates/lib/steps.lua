@@ -1,6 +1,6 @@
 -- steps.lua -- groups a step's launches for emission: layers with the same kernels share one function.
 --
--- plan(launches) takes the generator's list (each: kernel, layer, label, args = { { param, ctype,
+-- plan(launches) takes the generator's list (each: kernel, layer, label, when, args = { { param, ctype,
 -- arena, offset, what } }) and returns { before, classes, layers, after, picks }:
 --   before, after  launches outside the layers
 --   picks          those behind them that choose tokens
@@ -37,7 +37,7 @@ end
 local function signature(launches)
   local parts = {}
   for _, l in ipairs(launches) do
-    parts[#parts + 1] = l.kernel
+    parts[#parts + 1] = l.kernel .. "?" .. l.when
     for _, a in ipairs(l.args) do
       parts[#parts + 1] = a.param .. "@" .. a.arena
     end
@@ -108,6 +108,13 @@ function M.argument(a, field)
     return "(" .. a.ctype .. ")(w->" .. a.arena .. " + o->" .. field .. ")"
   end
   return "(" .. a.ctype .. ")(w->" .. a.arena .. " + " .. a.offset .. ")"
+end
+
+-- C text of a launch's call, inside the condition under which it takes place: `rows` is C text, `few` the most
+-- rows of a step of few.
+function M.conditional(l, rows, few, text)
+  if l.when == "any" then return text end
+  return "if (" .. rows .. (l.when == "few" and " <= " or " > ") .. few .. ") {\n" .. indent(text, 4) .. "\n}"
 end
 
 -- The field's name for argument j of launch i in a class, or nil if it is the same in all layers.

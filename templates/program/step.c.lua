@@ -4,15 +4,15 @@ local function groups(launches)
   return steps.plan(launches)
 end
 
--- Lines of one launch: the call with its arguments.
-local function call(l, field_of)
+-- Lines of one launch: the call with its arguments; `few` is the most rows of a step of few.
+local function call(l, few, field_of)
   local lines = { "/* " .. c_comment(l.label) .. " */",
     "run_" .. l.kernel .. "(w, (" .. l.kernel .. "_params){" }
   for j, a in ipairs(l.args) do
     lines[#lines + 1] = "    ." .. a.param .. " = " .. steps.argument(a, field_of(j)) .. ","
   end
   lines[#lines + 1] = "    .step = w->step});"
-  return table.concat(lines, "\n")
+  return steps.conditional(l, "w->step->n_rows", few, table.concat(lines, "\n"))
 end
 
 local function no_field()
@@ -98,7 +98,7 @@ static void layer_${class.letter}(const worker *w, const places_${class.letter} 
 static void layer_${class.letter}(const worker *w) {
 % end
 % for i, l in ipairs(class.launches) do
-    ${call(l, class_field(class, i))}
+    ${call(l, few_rows, class_field(class, i))}
 % end
 }
 
@@ -126,13 +126,13 @@ static void show(const worker *w, uint32_t layer, uint64_t offset) {
 
 static void before_layers(const worker *w) {
 % for _, l in ipairs(g.before) do
-    ${call(l, no_field)}
+    ${call(l, few_rows, no_field)}
 % end
 }
 
 static void after_layers(const worker *w) {
 % for _, l in ipairs(g.after) do
-    ${call(l, no_field)}
+    ${call(l, few_rows, no_field)}
 % end
 }
 
@@ -140,7 +140,7 @@ static void after_layers(const worker *w) {
 /* Tokens from logits, in a step that chooses them. */
 static void picks(const worker *w) {
 % for _, l in ipairs(g.picks) do
-    ${call(l, no_field)}
+    ${call(l, few_rows, no_field)}
 % end
 }
 

@@ -10,6 +10,8 @@
 
 #include <cmocka.h>
 
+#include "plan.h"
+
 typedef struct eval {
     const lg_graph *g;
     const lg_gnode *n;
@@ -27,7 +29,7 @@ static void *room(eval *e, uint64_t n, size_t size) {
 
 /* Numbers in [-0.5, 0.5) from the name, by a linear congruence. */
 static double *draw(eval *e, const lg_gtensor *t) {
-    uint64_t n = t->n_cols * t->n_rows;
+    uint64_t n = t->n_cols * t->n_rows * t->n_mats;
     uint64_t s = 88172645463325252U;
     double *w = room(e, n, sizeof *w);
     for (const char *c = t->name; *c != '\0'; c++) {
@@ -301,6 +303,141 @@ static void eval_matmul(eval *e) {
     }
 }
 
+/* ---- experts. Integers are held as doubles; pairs are left in their rows' order. */
+
+static void eval_router(eval *e) {
+    uint64_t experts = value_of(e, "logits")->width;
+    uint64_t picks = integer(e, "n_used");
+    bool softmax = strcmp(lg_value_find(e->n->attrs, "gating")->u.string.bytes, "softmax") == 0;
+    bool norm = lg_value_find(e->n->attrs, "norm")->u.boolean;
+    double *p = room(e, experts, sizeof *p);
+    bool *taken = room(e, experts, sizeof *taken);
+    for (uint32_t t = 0; t < e->in->n_tokens; t++) {
+        const double *x = at(e, "logits") + t * experts;
+        double *w = at(e, "weights") + t * picks;
+        double all = 0.0;
+        double sum = 0.0;
+        for (uint64_t i = 0; i < experts; i++) {
+            p[i] = softmax ? exp(x[i]) : 1.0 / (1.0 + exp(-x[i]));
+            all += p[i];
+            taken[i] = false;
+        }
+        for (uint64_t j = 0; j < picks; j++) {
+            uint64_t best = experts;
+            for (uint64_t i = 0; i < experts; i++) {
+                double bias_i = at(e, "bias") == NULL ? 0.0 : at(e, "bias")[i];
+                double bias_b = at(e, "bias") == NULL || best == experts ? 0.0 : at(e, "bias")[best];
+                if (!taken[i] && (best == experts || p[i] + bias_i > p[best] + bias_b)) {
+                    best = i;
+                }
+            }
+            taken[best] = true;
+            at(e, "ids")[t * picks + j] = (double)best;
+            w[j] = softmax ? p[best] / all : p[best];
+            sum += w[j];
+        }
+        for (uint64_t j = 0; j < picks; j++) {
+            w[j] = (norm ? w[j] / sum : w[j]) * number(e, "scale");
+        }
+    }
+}
+
+static void eval_expert_linear(eval *e) {
+    const lg_gtensor *w = &e->g->tensors[lg_node_operand(e->n, "w")->id];
+    uint64_t picks = integer(e, "n_used");
+    uint64_t k = w->n_cols;
+    bool parts = value_of(e, "x")->width != k;
+    for (uint64_t pair = 0; pair < e->in->n_tokens * picks; pair++) {
+        const double *x = at(e, "x") + (parts ? pair : pair / picks) * k;
+        const double *m = at(e, "w") + (uint64_t)at(e, "ids")[pair] * k * w->n_rows;
+        product(x, 1, k, m, NULL, w->n_rows, at(e, "y") + pair * w->n_rows, w->n_rows, 0, false);
+    }
+}
+
+/* y (+)= parts of x, weighted; a part behind the picks is the shared expert's. */
+static void weigh(const eval *e, const double *x, uint64_t pairs, uint64_t width, double *y,
+                  bool add) {
+    uint64_t picks = integer(e, "n_used");
+    for (uint64_t t = 0; t < e->in->n_tokens; t++) {
+        for (uint64_t i = 0; i < width; i++) {
+            double sum = add ? y[t * width + i] : 0.0;
+            for (uint64_t j = 0; j < pairs; j++) {
+                double w = j < picks ? at(e, "weights")[t * picks + j] : 1.0;
+                sum += w * x[(t * pairs + j) * width + i];
+            }
+            y[t * width + i] = sum;
+        }
+    }
+}
+
+static void eval_expert_sum(eval *e) {
+    uint64_t width = value_of(e, "y")->width;
+    weigh(e, at(e, "x"), value_of(e, "x")->width / width, width, at(e, "y"), e->n->op == LG_OP_MOE_SUM);
+}
+
+/* The experts' numbers stand for the order that is made of them. */
+static void eval_moe_sort(eval *e) {
+    copy(at(e, "pairs"), at(e, "ids"), e->in->n_tokens * value_of(e, "ids")->width);
+}
+
+/* Matrix i of pair (t, j): of the expert picked, or the shared one. The pair's x. */
+static void expert_product(eval *e, uint64_t t, uint64_t j, int i, const double *x, double *y) {
+    const char *const roles[] = {i == 0 ? "w0" : "w1", i == 0 ? "s0" : "s1"};
+    uint64_t picks = integer(e, "n_used");
+    const lg_goperand *o = lg_node_operand(e->n, roles[j == picks]);
+    const lg_gtensor *w = &e->g->tensors[o->id];
+    const double *ids = at(e, "ids") != NULL ? at(e, "ids") : at(e, "pairs");
+    uint64_t expert = j == picks ? 0 : (uint64_t)ids[t * picks + j];
+    product(x, 1, w->n_cols, e->weights[o->id] + expert * w->n_cols * w->n_rows, NULL, w->n_rows, y,
+            w->n_rows, 0, false);
+}
+
+static bool reads_bytes(const eval *e, const char *role) {
+    const lg_goperand *o = lg_node_operand(e->n, role);
+    return lg_qtype_get(e->g->tensors[o->id].file->type)->qblock_elems > 1;
+}
+
+static void eval_moe_gated(eval *e) {
+    const char *out = at(e, "y") != NULL ? "y" : "y_q";
+    uint64_t pairs = integer(e, "n_used") + (lg_node_operand(e->n, "s0") != NULL);
+    uint64_t n = value_of(e, out)->width / pairs;
+    double *gate = room(e, n, sizeof *gate);
+    double *up = room(e, n, sizeof *up);
+    for (uint64_t p = 0; p < e->in->n_tokens * pairs; p++) {
+        uint64_t t = p / pairs;
+        bool shared = p % pairs == integer(e, "n_used");
+        const char *xs[2];
+        for (int i = 0; i < 2; i++) {
+            const char *role = shared ? (i == 0 ? "s0" : "s1") : (i == 0 ? "w0" : "w1");
+            xs[i] = reads_bytes(e, role) ? "x_q" : "x";
+        }
+        expert_product(e, t, p % pairs, 0, at(e, xs[0]) + t * value_of(e, xs[0])->width, gate);
+        expert_product(e, t, p % pairs, 1, at(e, xs[1]) + t * value_of(e, xs[1])->width, up);
+        for (uint64_t i = 0; i < n; i++) {
+            at(e, out)[p * n + i] = silu(gate[i]) * up[i];
+        }
+    }
+    if (strcmp(out, "y") == 0) {
+        copy(at(e, "y_q"), at(e, "y"), e->in->n_tokens * pairs * n);
+    }
+}
+
+static void eval_moe_down(eval *e) {
+    uint64_t pairs = integer(e, "n_used") + (lg_node_operand(e->n, "s0") != NULL);
+    bool sums = lg_node_operand(e->n, "weights") != NULL;
+    uint64_t n = value_of(e, "y")->width / (sums ? 1 : pairs);
+    double *z = sums ? room(e, e->in->n_tokens * pairs * n, sizeof *z) : at(e, "y");
+    for (uint64_t p = 0; p < e->in->n_tokens * pairs; p++) {
+        const char *role = p % pairs == integer(e, "n_used") ? "s0" : "w0";
+        const char *x = reads_bytes(e, role) ? "x_q" : "x";
+        uint64_t k = value_of(e, x)->width / pairs;
+        expert_product(e, p / pairs, p % pairs, 0, at(e, x) + p * k, z + p * n);
+    }
+    if (sums) {
+        weigh(e, z, pairs, n, at(e, "y"), true);
+    }
+}
+
 static void eval_node(eval *e) {
     switch (e->n->op) {
     case LG_OP_EMBED: eval_embed(e); break;
@@ -318,6 +455,16 @@ static void eval_node(eval *e) {
     case LG_OP_ATTENTION: eval_attention(e, "q", "k_cache", "v_cache"); break;
     case LG_OP_ADD: eval_pointwise(e, "a", "b"); break;
     case LG_OP_SILU_MUL: eval_pointwise(e, "gate", "up"); break;
+    case LG_OP_ROUTER:
+    case LG_OP_ROUTER_TOPK: eval_router(e); break;
+    case LG_OP_EXPERT_LINEAR: eval_expert_linear(e); break;
+    case LG_OP_EXPERT_SUM:
+    case LG_OP_MOE_SUM: eval_expert_sum(e); break;
+    case LG_OP_MOE_SORT: eval_moe_sort(e); break;
+    case LG_OP_MATVEC_MOE_GATED:
+    case LG_OP_MOE_GATED: eval_moe_gated(e); break;
+    case LG_OP_MATVEC_MOE_DOWN:
+    case LG_OP_MOE_DOWN: eval_moe_down(e); break;
     case LG_OP_TAKE_ROWS: eval_take_rows(e); break;
     case LG_OP_QUANT:
         copy(at(e, "y_q"), at(e, "x"), rows_of(e, "x") * value_of(e, "x")->width);
@@ -336,7 +483,8 @@ const double *graph_eval(const lg_graph *g, const graph_inputs *in, lb_arena *ar
     e.weights = room(&e, g->n_tensors, sizeof *e.weights);
     for (uint32_t i = 0; i < g->n_values; i++) {
         const lg_gvalue *v = &g->values[i];
-        uint64_t n = v->rows == LG_ROWS_STATE ? v->state_bytes / 2 : in->n_tokens * v->width;
+        uint64_t n = v->rows == LG_ROWS_STATE ? v->state_bytes / 2
+                                              : in->n_tokens * v->width + v->extra;
         e.values[i] = room(&e, n + in->n_logits * v->width, sizeof(double));
     }
     for (uint32_t i = 0; i < g->n_tensors; i++) {
@@ -344,7 +492,10 @@ const double *graph_eval(const lg_graph *g, const graph_inputs *in, lb_arena *ar
     }
     for (uint32_t i = 0; i < g->n_nodes; i++) {
         e.n = &g->nodes[i];
-        eval_node(&e);
+        bool few = in->n_tokens <= LG_FEW_ROWS;
+        if (e.n->when == LG_WHEN_ANY || (e.n->when == LG_WHEN_FEW) == few) {
+            eval_node(&e);
+        }
     }
     return e.values[g->logits];
 }

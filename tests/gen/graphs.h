@@ -15,7 +15,7 @@
 
 #include "graph.h"
 
-enum { GRAPHS_MAX = 96, GRAPHS_OPERANDS_MAX = 12 };
+enum { GRAPHS_MAX = 96, GRAPHS_OPERANDS_MAX = 16 };
 
 typedef struct graphs {
     lb_arena arena;

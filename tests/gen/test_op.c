@@ -16,11 +16,13 @@
 
 #define ROUTER(used, gating, norm, scale)                                                          \
     "{\"n_used\": " used ", \"gating\": \"" gating "\", \"norm\": " norm ", \"scale\": " scale "}"
+#define MOE(shared) "{\"n_used\": 4, \"n_expert\": 16, \"shared\": " shared "}"
 #define Q8 "x_q=%1 x_d=%2 x_s=%3"
 
 /* A node whose operands are values 0.. and tensors 0.. as its text names them, in the order of this
  * list: "f64" = f32 rows of T, 64 wide; "F64" of L; "b64" i8, "d2" f32, "h4" i16 (planes); "u65" u64 of L;
- * "s16384" a state; "i4:16" i32 below 16; "w64x96" a Q8_0 matrix, "w64x96x16" 16 of them; "n64x1" an F32
+ * "s16384" a state; "i4:16" i32 below 16, "i20+68" and 68 more behind the rows; "w64x96" a Q8_0 matrix,
+ * "w64x96x16" 16 of them; "n64x1" an F32
  * one. */
 typedef struct right_node {
     lg_op op;
@@ -67,6 +69,18 @@ static const right_node RIGHT[] = {
      "{\"heads\": 65, \"totals\": 1}"},
     {LG_OP_SAMPLE_PICK, "u65 u1 u1", "", "heads=%0 totals=%1 choices=%2",
      "{\"heads\": 65, \"totals\": 1}"},
+    {LG_OP_ROUTER_TOPK, "f16 i4:16 f4", "n16x1", "logits=%0 bias=@0 ids=%1 weights=%2",
+     "{\"n_used\": 4, \"gating\": \"softmax\", \"norm\": false, \"scale\": 1.0}"},
+    {LG_OP_MOE_SORT, "i4:16 i5 i20+68", "", "ids=%0 pairs=%1 map=%2", MOE("true")},
+    {LG_OP_MATVEC_MOE_GATED, "f64 b64 d2 h4 i4:16 f480 b480 d15 h30", "w64x96x16 n64x96x16 n64x96 w64x96",
+     "x=%0 " Q8 " ids=%4 w0=@0 w1=@1 s0=@2 s1=@3 y=%5 y_q=%6 y_d=%7 y_s=%8", MOE("true")},
+    {LG_OP_MATVEC_MOE_DOWN, "f64 b384 d12 h24 i4:16 f4", "w96x64x16",
+     Q8 " ids=%4 weights=%5 w0=@0 y=%0", MOE("false")},
+    {LG_OP_MOE_GATED, "f64 i5 i20+68 f480", "n64x96x16 n64x96x16 n64x96 n64x96",
+     "x=%0 pairs=%1 map=%2 w0=@0 w1=@1 s0=@2 s1=@3 y=%3", MOE("true")},
+    {LG_OP_MOE_DOWN, "f320 b480 d15 h30 i5 i20+68", "w96x64x16 w96x64",
+     Q8 " pairs=%4 map=%5 w0=@0 s0=@1 y=%0", MOE("true")},
+    {LG_OP_MOE_SUM, "f320 f4 f64", "", "x=%0 weights=%1 y=%2", MOE("true")},
 };
 
 static void add_value(graphs *b, const char *word) {
@@ -78,7 +92,11 @@ static void add_value(graphs *b, const char *word) {
     case 'F': graphs_value(b, "v", LG_ROWS_L, LG_ELEM_F32, n); break;
     case 'i':
         n = graphs_value(b, "v", LG_ROWS_T, LG_ELEM_I32, n);
-        b->values[n].below = strtoull(end + 1, NULL, 10);
+        if (*end == ':') {
+            b->values[n].below = strtoull(end + 1, NULL, 10);
+        } else if (*end == '+') {
+            b->values[n].extra = strtoull(end + 1, NULL, 10);
+        }
         break;
     case 'b': graphs_value(b, "v", LG_ROWS_T, LG_ELEM_I8, n); break;
     case 'h': graphs_value(b, "v", LG_ROWS_T, LG_ELEM_I16, n); break;
@@ -476,6 +494,50 @@ static void norm_rows_of_logits(void **state) {
     graphs_close(&b);
 }
 
+/* Launches of experts: lists of the right length, all matrices or none, what is read by its kind. */
+static void bent_expert_launches_are_refused(void **state) {
+    (void)state;
+    static const struct {
+        lg_op op;
+        const char *operands, *attrs;
+        const char *says;
+    } bent[] = {
+        {LG_OP_MOE_SORT, NULL, "{\"n_used\": 3, \"n_expert\": 16}", "width of 'ids' is 4, expected 3"},
+        {LG_OP_MOE_SORT, NULL, "{\"n_used\": 4, \"n_expert\": 15}", "bound of 'ids' is 16, expected 15"},
+        {LG_OP_MATVEC_MOE_GATED, "x=%0 " Q8 " ids=%4 w0=@0 s0=@2 s1=@3 y=%5", NULL,
+         "number of 'w1' is 0, expected 1"},
+        {LG_OP_MATVEC_MOE_GATED, "x=%0 " Q8 " ids=%4 w0=@0 w1=@1 s0=@2 y=%5", NULL,
+         "number of 's1' is 0, expected 1"},
+        {LG_OP_MATVEC_MOE_GATED, "x=%0 " Q8 " ids=%4 w0=@0 w1=@1 s0=@2 s1=@3", NULL,
+         "number of outputs of 'y' is 0"},
+        {LG_OP_MATVEC_MOE_GATED, Q8 " ids=%4 w0=@0 w1=@1 s0=@2 s1=@3 y=%5", NULL,
+         "number of 'x' is 0, expected 1"},
+        {LG_OP_MATVEC_MOE_GATED, "x=%0 ids=%4 w0=@0 w1=@1 s0=@2 s1=@3 y=%5", NULL,
+         "number of 'x_q' is 0, expected 1"},
+        {LG_OP_MOE_GATED, "x=%0 pairs=%1 map=%2 w0=@0 w1=@1 y=%3", NULL,
+         "width of 'y' is 480, expected 384"},
+        {LG_OP_MOE_DOWN, Q8 " pairs=%4 map=%5 w0=@0 w1=@1 s0=@1 y=%0", NULL,
+         "number of 'w1' is 1, expected 0"},
+        {LG_OP_MOE_SUM, NULL, MOE("false"), "width of 'x' is 320, expected 256"},
+        {LG_OP_MOE_SUM, NULL, "{\"n_used\": 3, \"n_expert\": 16, \"shared\": true}",
+         "width of 'weights' is 4, expected 3"},
+    };
+    for (size_t i = 0; i < sizeof bent / sizeof *bent; i++) {
+        graphs b;
+        build(&b, right_of(bent[i].op), bent[i].operands, bent[i].attrs);
+        refused(&b, LB_BAD_SHAPE, bent[i].says);
+        graphs_close(&b);
+    }
+    graphs b;
+    build(&b, right_of(LG_OP_MOE_DOWN), NULL, NULL);
+    b.values[5].extra = 64;
+    refused(&b, LB_BAD_SHAPE, "elements behind the rows of 'map' is 64, expected 68");
+    b.values[5].extra = 68;
+    b.values[4].extra = 1;
+    refused(&b, LB_BAD_SHAPE, "elements behind the rows of 'pairs' is 1, expected 0");
+    graphs_close(&b);
+}
+
 /* Experts: as many matrices as the router chose among, no more of them than kernels keep; the input
  * may be one part for all picks or a part for each. */
 static void bent_experts_are_refused(void **state) {
@@ -550,6 +612,7 @@ int main(void) {
         cmocka_unit_test(bent_operands_are_refused), cmocka_unit_test(norms_and_gates),
         cmocka_unit_test(bent_heads_are_refused),    cmocka_unit_test(caches_of_bytes),
         cmocka_unit_test(bent_caches_are_refused),   cmocka_unit_test(norm_rows_of_logits),
+        cmocka_unit_test(bent_expert_launches_are_refused),
         cmocka_unit_test(bent_experts_are_refused),  cmocka_unit_test(odd_widths_have_no_planes),
         cmocka_unit_test(unknown_op_has_no_rule),    cmocka_unit_test(roles),
     };
