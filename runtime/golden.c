@@ -12,7 +12,12 @@
 #include "base/text.h"
 #include "session.h"
 
-enum { N_PROMPT = 24, N_TOKENS = 16, FILE_MAX_BYTES = 1 << 20, HEX_BYTES = 2 * SHA256_DIGEST_LENGTH };
+enum {
+    N_PROMPT = 24,
+    N_TOKENS = 16,
+    FILE_MAX_BYTES = 1 << 20,
+    HEX_BYTES = 2 * SHA256_DIGEST_LENGTH
+};
 
 /* ---- tokens */
 
@@ -59,8 +64,10 @@ static void add_hex(lb_text *t, const unsigned char *bytes, size_t n) {
 static bool make_text(const rt_model *m, const uint32_t *prompt, uint32_t n_prompt,
                       const uint32_t *tokens, uint32_t n, lb_text *t, lb_err *err) {
     unsigned char digest[SHA256_DIGEST_LENGTH];
-    lb_text_printf(t, "{\"schema\": \"lagen.golden/1\",\n \"model\": \"%s\",\n \"row\": \"%s\",\n "
-                      "\"weights\": \"%s\"", m->name, m->arch_row, weights_of(m));
+    lb_text_printf(t,
+                   "{\"schema\": \"lagen.golden/1\",\n \"model\": \"%s\",\n \"row\": \"%s\",\n "
+                   "\"weights\": \"%s\"",
+                   m->name, m->arch_row, weights_of(m));
     add_ids(t, "prompt", prompt, n_prompt);
     add_ids(t, "tokens", tokens, n);
     if (!lb_text_done(t, err)) {
@@ -135,8 +142,9 @@ static bool read_file(const rt_model *m, const char *text, size_t n_text, lb_are
     json_decref(root);
     if (ok && (want.n_bytes != n_text || memcmp(want.data, text, n_text) != 0 ||
                n[0] + n[1] - 1 > m->ctx)) {
-        return lb_err_set(err, LB_DAMAGED, RT_GOLDEN_FILE " was changed or made by another program;"
-                          " `selftest --bless` makes it anew");
+        return lb_err_set(err, LB_DAMAGED,
+                          RT_GOLDEN_FILE " was changed or made by another program;"
+                                         " `selftest --bless` makes it anew");
     }
     return ok;
 }
@@ -164,8 +172,10 @@ bool rt_golden_check(rt_engine *e, const char *dir, lb_arena *arena, bool *found
     }
     for (uint32_t i = 0; i < n[1]; i++) {
         if (got[i] != ids[1][i]) {
-            return lb_err_set(err, LB_PROOF, RT_GOLDEN_FILE ": token %u is %u and was %u: this "
-                              "machine computes something else than it did", i, got[i], ids[1][i]);
+            return lb_err_set(err, LB_PROOF,
+                              RT_GOLDEN_FILE ": token %u is %u and was %u: this "
+                                             "machine computes something else than it did",
+                              i, got[i], ids[1][i]);
         }
     }
     return true;

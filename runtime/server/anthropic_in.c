@@ -134,10 +134,9 @@ static bool take_thinking(turn *t, const json_t *block, size_t i, size_t k, lb_e
     if (!json_is_string(text)) {
         return bad_block("messages", i, k, "a thinking block has its text", err);
     }
-    json_t *joined = t->reasoning == NULL
-                         ? json_incref((json_t *)(uintptr_t)text)
-                         : json_sprintf("%s\n%s", json_string_value(t->reasoning),
-                                        json_string_value(text));
+    json_t *joined = t->reasoning == NULL ? json_incref((json_t *)(uintptr_t)text)
+                                          : json_sprintf("%s\n%s", json_string_value(t->reasoning),
+                                                         json_string_value(text));
     json_decref(t->reasoning);
     t->reasoning = joined;
     return joined != NULL || no_memory(err);
@@ -162,9 +161,10 @@ static bool take_block(turn *t, const json_t *block, size_t i, size_t k, lb_err 
     if (!assistant && rt_is_word(type, "tool_result")) {
         return take_result(t, block, i, k, err);
     }
-    return lb_err_set(err, LB_UNSUPPORTED, "messages[%zu].content[%zu]: blocks of type '%.40s' are "
-                      "not supported in a turn of %s", i, k,
-                      json_is_string(type) ? json_string_value(type) : "(none)", t->role);
+    return lb_err_set(err, LB_UNSUPPORTED,
+                      "messages[%zu].content[%zu]: blocks of type '%.40s' are "
+                      "not supported in a turn of %s",
+                      i, k, json_is_string(type) ? json_string_value(type) : "(none)", t->role);
 }
 
 /* ---- messages */
@@ -177,8 +177,8 @@ static bool take_message(turn *t, const json_t *message, size_t i, lb_err *err) 
               : rt_is_word(role, "system")    ? "system"
                                               : NULL;
     if (t->role == NULL) {
-        return lb_err_set(err, LB_BAD_VALUE, "messages[%zu].role: must be user, assistant or system",
-                          i);
+        return lb_err_set(err, LB_BAD_VALUE,
+                          "messages[%zu].role: must be user, assistant or system", i);
     }
     if (json_is_string(content)) {
         json_t *m = json_pack("{s:s, s:O}", "role", t->role, "content", content);
@@ -244,7 +244,8 @@ static bool take_messages(const rt_ask *a, json_t *out, lb_err *err) {
         return lb_err_set(err, LB_MISSING, "messages: there must be at least one");
     }
     if (rt_is_word(json_object_get(json_array_get(messages, n - 1), "role"), "assistant")) {
-        return lb_err_set(err, LB_UNSUPPORTED, "messages: the last one is the assistant's; going on "
+        return lb_err_set(err, LB_UNSUPPORTED,
+                          "messages: the last one is the assistant's; going on "
                           "with its words is not supported");
     }
     turn t = {.out = out, .texts = json_array(), .calls = json_array()};
@@ -269,12 +270,14 @@ static bool take_tool(const json_t *tool, size_t i, json_t *out, lb_err *err) {
     const json_t *schema = json_object_get(tool, "input_schema");
     const json_t *description = rt_field(tool, "description");
     if (type != NULL && !rt_is_word(type, "custom")) {
-        return lb_err_set(err, LB_UNSUPPORTED, "tools[%zu]: type '%.60s' is run by Anthropic's "
-                          "servers and not supported here", i,
-                          json_is_string(type) ? json_string_value(type) : "?");
+        return lb_err_set(err, LB_UNSUPPORTED,
+                          "tools[%zu]: type '%.60s' is run by Anthropic's "
+                          "servers and not supported here",
+                          i, json_is_string(type) ? json_string_value(type) : "?");
     }
     if (!json_is_string(name) || !json_is_object(schema)) {
-        return lb_err_set(err, LB_BAD_VALUE, "tools[%zu]: a tool has a name and an input_schema", i);
+        return lb_err_set(err, LB_BAD_VALUE, "tools[%zu]: a tool has a name and an input_schema",
+                          i);
     }
     json_t *f = json_pack("{s:O}", "name", name);
     if (f != NULL && description != NULL) {

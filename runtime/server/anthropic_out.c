@@ -7,7 +7,9 @@
 enum { BLOCK_NONE, BLOCK_THINKING, BLOCK_TEXT, BLOCK_CALL };
 
 static int block_of(rt_note_kind kind) {
-    return kind == RT_NOTE_REASONING ? BLOCK_THINKING : kind == RT_NOTE_CALL ? BLOCK_CALL : BLOCK_TEXT;
+    return kind == RT_NOTE_REASONING ? BLOCK_THINKING
+           : kind == RT_NOTE_CALL    ? BLOCK_CALL
+                                     : BLOCK_TEXT;
 }
 
 /* Ours to make and to believe: it only shows that a thought came from here. */
@@ -40,8 +42,8 @@ static void add_usage(const rt_ask *a, uint32_t cached, uint32_t made, lb_text *
 }
 
 static void add_head(const rt_ask *a, lb_text *out) {
-    lb_text_printf(out, "{\"id\":\"msg_%s\",\"type\":\"message\",\"role\":\"assistant\",\"model\":",
-                   a->r->id);
+    lb_text_printf(
+        out, "{\"id\":\"msg_%s\",\"type\":\"message\",\"role\":\"assistant\",\"model\":", a->r->id);
     rt_jo_text(out, a->r->server->config->name);
 }
 
@@ -60,13 +62,17 @@ static void close_block(rt_ask *a, lb_text *out) {
     }
     uint32_t index = c->n_blocks - 1;
     if (c->open == BLOCK_THINKING) {
-        lb_text_printf(out, "event: content_block_delta\ndata: {\"type\":\"content_block_delta\","
-                       "\"index\":%u,\"delta\":{\"type\":\"signature_delta\",\"signature\":", index);
+        lb_text_printf(out,
+                       "event: content_block_delta\ndata: {\"type\":\"content_block_delta\","
+                       "\"index\":%u,\"delta\":{\"type\":\"signature_delta\",\"signature\":",
+                       index);
         add_signature(a, out);
         lb_text_add(out, "}}\n\n");
     }
-    lb_text_printf(out, "event: content_block_stop\ndata: {\"type\":\"content_block_stop\","
-                   "\"index\":%u}\n\n", index);
+    lb_text_printf(out,
+                   "event: content_block_stop\ndata: {\"type\":\"content_block_stop\","
+                   "\"index\":%u}\n\n",
+                   index);
     c->open = BLOCK_NONE;
 }
 
@@ -74,8 +80,10 @@ static void open_block(rt_ask *a, const rt_note *n, lb_text *out) {
     rt_choice *c = &a->choices[0];
     close_block(a, out);
     c->open = block_of(n->kind);
-    lb_text_printf(out, "event: content_block_start\ndata: {\"type\":\"content_block_start\","
-                   "\"index\":%u,\"content_block\":", c->n_blocks++);
+    lb_text_printf(out,
+                   "event: content_block_start\ndata: {\"type\":\"content_block_start\","
+                   "\"index\":%u,\"content_block\":",
+                   c->n_blocks++);
     if (c->open == BLOCK_CALL) {
         add_call_head(a, n, c->n_calls++, out);
         lb_text_add(out, "{}}");
@@ -98,8 +106,10 @@ static void note(rt_ask *a, const rt_note *n, lb_text *out) {
     if (c->open != block_of(n->kind) || c->open == BLOCK_CALL) {
         open_block(a, n, out);
     }
-    lb_text_printf(out, "event: content_block_delta\ndata: {\"type\":\"content_block_delta\","
-                   "\"index\":%u,\"delta\":{\"type\":%s", c->n_blocks - 1, deltas[c->open]);
+    lb_text_printf(out,
+                   "event: content_block_delta\ndata: {\"type\":\"content_block_delta\","
+                   "\"index\":%u,\"delta\":{\"type\":%s",
+                   c->n_blocks - 1, deltas[c->open]);
     rt_jo_string(out, n->text.s, n->text.n);
     lb_text_add(out, "}}\n\n");
 }
@@ -191,12 +201,14 @@ static bool too_long(const rt_ask *a, uint32_t n_prompt, lb_err *err) {
         return lb_err_set(err, LB_LIMIT, "prompt is too long: %u tokens > %u maximum", n_prompt,
                           ctx - 1);
     }
-    return lb_err_set(err, LB_LIMIT, "input length and `max_tokens` exceed context limit: %u + %u > "
-                      "%u, decrease input length or `max_tokens` and try again", n_prompt,
-                      a->max_tokens, ctx);
+    return lb_err_set(err, LB_LIMIT,
+                      "input length and `max_tokens` exceed context limit: %u + %u > "
+                      "%u, decrease input length or `max_tokens` and try again",
+                      n_prompt, a->max_tokens, ctx);
 }
 
-const rt_writer rt_anthropic_writer = {begin, note, end_choice, finish, ping, fail, whole, too_long};
+const rt_writer rt_anthropic_writer = {begin, note, end_choice, finish,
+                                       ping,  fail, whole,      too_long};
 
 bool rt_anthropic_messages(rt_request *r, lb_err *err) {
     rt_ask *a = rt_ask_new(r, &rt_anthropic_writer, err);

@@ -71,7 +71,11 @@ rt_ask *rt_ask_new(rt_request *r, const rt_writer *writer, lb_err *err) {
     if (a == NULL) {
         return NULL;
     }
-    *a = (rt_ask){.r = r, .writer = writer, .n = 1, .n_top = -1, .think_budget = (uint32_t)r->server->config->think_budget,
+    *a = (rt_ask){.r = r,
+                  .writer = writer,
+                  .n = 1,
+                  .n_top = -1,
+                  .think_budget = (uint32_t)r->server->config->think_budget,
                   .created = (int64_t)time(NULL)};
     rt_sample_defaults(&m->sampling, &a->params);
     r->state = a;
@@ -225,13 +229,21 @@ static void make_jobs(rt_ask *a) {
         rt_job *j = &a->jobs[i];
         j->mail = &a->mail;
         j->choice = i;
-        j->o = (rt_job_opts){
-            .prompt = a->ids, .n_prompt = (uint32_t)a->n_ids,
-            .n_predict = a->max_tokens != 0 ? a->max_tokens : room, .params = a->params,
-            .stops = a->stops, .n_stops = a->n_stops, .chat = a->is_chat ? m->chat : NULL,
-            .tools = a->tools, .one_call = a->one_call, .rendered = &a->rendered,
-            .grammar = a->grammar, .think_close = a->think_close, .n_think_close = a->n_think_close,
-            .think_budget = a->think_budget, .n_top = a->n_top};
+        j->o = (rt_job_opts){.prompt = a->ids,
+                             .n_prompt = (uint32_t)a->n_ids,
+                             .n_predict = a->max_tokens != 0 ? a->max_tokens : room,
+                             .params = a->params,
+                             .stops = a->stops,
+                             .n_stops = a->n_stops,
+                             .chat = a->is_chat ? m->chat : NULL,
+                             .tools = a->tools,
+                             .one_call = a->one_call,
+                             .rendered = &a->rendered,
+                             .grammar = a->grammar,
+                             .think_close = a->think_close,
+                             .n_think_close = a->n_think_close,
+                             .think_budget = a->think_budget,
+                             .n_top = a->n_top};
         j->o.params.seed += i;
     }
 }
@@ -243,14 +255,14 @@ static bool submit(rt_ask *a, lb_err *err) {
         jobs[i] = &a->jobs[i];
     }
     switch (rt_sched_submit(r->server->sched, jobs, a->n)) {
-    case RT_SUBMITTED:
-        a->n_submitted = a->n;
-        return true;
+    case RT_SUBMITTED: a->n_submitted = a->n; return true;
     case RT_QUEUE_FULL:
         r->status = 429;
         r->retry_after = "1";
-        return lb_err_set(err, LB_LIMIT, "all slots are busy and %u answers wait already; try again "
-                          "later", (unsigned)r->server->config->queue);
+        return lb_err_set(err, LB_LIMIT,
+                          "all slots are busy and %u answers wait already; try again "
+                          "later",
+                          (unsigned)r->server->config->queue);
     case RT_SCHED_LOST:
         r->status = 503;
         return lb_err_set(err, LB_DEVICE_LOST, "the device was lost");

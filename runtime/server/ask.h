@@ -31,45 +31,47 @@ typedef struct rt_writer {
 
 /* What a writer remembers of a choice. */
 typedef struct rt_choice {
-    int open;         /* the block that is open; 0: none */
-    uint32_t n_blocks, n_calls;
-    lb_text held;     /* tokens' probabilities that go with the next text */
+    int open; /* the block that is open; 0: none */
+    uint32_t n_blocks, n_calls, n_events;
+    lb_text held; /* tokens' probabilities that go with the next text */
     uint32_t n_held;
-    size_t text_at;   /* bytes of text so far */
+    size_t text_at; /* bytes of text so far */
 } rt_choice;
 
 struct rt_ask {
     rt_request *r;
     const rt_writer *writer;
-    json_t *root; /* the body */
+    json_t *root;        /* the body */
+    json_t *messages;    /* /v1/responses: the conversation, in the body */
+    const rt_note *item; /* and the note that began the open item */
 
     /* What was asked. */
     bool stream, usage;
     bool is_chat;
     rt_chat chat;
     rt_chat_options render;
-    const json_t *tools;    /* that may be called; NULL: none */
+    const json_t *tools; /* that may be called; NULL: none */
     bool one_call;
-    struct {                /* what the answer must be */
+    struct { /* what the answer must be */
         bool json, call;
         const json_t *schema; /* of json; NULL: any object */
         const char *where;    /* the member of the request that says so */
         const char *name;     /* of call: the tool; NULL: any */
     } form;
     const rt_grammar *grammar; /* made of it; NULL: anything goes */
-    rt_string text;         /* not is_chat: the prompt, or ids */
-    bool no_special;        /* of a text: no BOS or EOS is added */
-    bool no_parse;          /* of a text: names of special tokens are text */
+    rt_string text;            /* not is_chat: the prompt, or ids */
+    bool no_special;           /* of a text: no BOS or EOS is added */
+    bool no_parse;             /* of a text: names of special tokens are text */
     const uint32_t *ids;
     size_t n_ids;
-    rt_rendered rendered;   /* is_chat */
-    uint32_t n;             /* choices */
-    uint32_t max_tokens;    /* 0: as many as the context holds */
+    rt_rendered rendered; /* is_chat */
+    uint32_t n;           /* choices */
+    uint32_t max_tokens;  /* 0: as many as the context holds */
     rt_sample_params params;
     const rt_stop_string *stops;
     size_t n_stops;
-    int32_t n_top;          /* -1: no probabilities */
-    uint32_t think_budget;  /* UINT32_MAX: none */
+    int32_t n_top;               /* -1: no probabilities */
+    uint32_t think_budget;       /* UINT32_MAX: none */
     const uint32_t *think_close; /* tokens that end a thought, where there is a budget */
     uint32_t n_think_close;
     int64_t created;
@@ -108,6 +110,9 @@ bool rt_ask_form(rt_ask *a, lb_err *err);
 bool rt_ask_sampling(rt_ask *a, lb_err *err);
 bool rt_ask_stops(rt_ask *a, const char *key, lb_err *err);
 bool rt_ask_stream(rt_ask *a, lb_err *err);
+
+/* How long to think: a word under `key` of `object`. */
+bool rt_ask_effort(rt_ask *a, const json_t *object, const char *key, lb_err *err);
 
 /* Messages and tools in OpenAI's form, content of other kinds than text refused. */
 bool rt_ask_chat(rt_ask *a, const json_t *messages, const json_t *tools, lb_err *err);

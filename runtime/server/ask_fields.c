@@ -57,8 +57,8 @@ static bool read_numbers(rt_ask *a, lb_err *err) {
     char *p = (char *)&a->params;
     for (size_t i = 0; i < sizeof REALS / sizeof REALS[0]; i++) {
         const real_row *row = &REALS[i];
-        if (!rt_field_real(a->root, row->key, row->least, row->most,
-                           (float *)(void *)(p + row->at), err)) {
+        if (!rt_field_real(a->root, row->key, row->least, row->most, (float *)(void *)(p + row->at),
+                           err)) {
             return false;
         }
     }
@@ -93,8 +93,8 @@ static bool read_token_id(const char *text, uint32_t n_vocab, uint32_t *out, lb_
     errno = 0;
     unsigned long long x = strtoull(text, &end, 10);
     if (text[0] < '0' || text[0] > '9' || *end != '\0' || errno != 0 || x >= n_vocab) {
-        return lb_err_set(err, LB_BAD_VALUE, "logit_bias: '%.40s' is no token; they are 0..%u", text,
-                          n_vocab - 1);
+        return lb_err_set(err, LB_BAD_VALUE, "logit_bias: '%.40s' is no token; they are 0..%u",
+                          text, n_vocab - 1);
     }
     *out = (uint32_t)x;
     return true;
@@ -127,8 +127,10 @@ static bool read_bias(rt_ask *a, lb_err *err) {
             return false;
         }
         if (!json_is_number(v) || !(bias >= -100.0 && bias <= 100.0)) {
-            return lb_err_set(err, LB_BAD_VALUE, "logit_bias: of token %s it must be a number in "
-                              "-100..100", key);
+            return lb_err_set(err, LB_BAD_VALUE,
+                              "logit_bias: of token %s it must be a number in "
+                              "-100..100",
+                              key);
         }
         list[i++].bias = bias <= -100.0 ? -INFINITY : (float)bias; /* -100 is a ban */
     }
@@ -192,6 +194,22 @@ bool rt_ask_stream(rt_ask *a, lb_err *err) {
     }
     if (options != NULL && !a->stream) {
         return lb_err_set(err, LB_BAD_VALUE, "stream_options: only with stream");
+    }
+    return true;
+}
+
+bool rt_ask_effort(rt_ask *a, const json_t *object, const char *key, lb_err *err) {
+    static const char *const words[] = {"none", "minimal", "low", "medium", "high", "xhigh", NULL};
+    static const uint32_t budgets[] = {0, 256, 1024, 4096, UINT32_MAX, UINT32_MAX};
+    int word = -1;
+    if (!rt_field_word(object, key, words, &word, err)) {
+        return false;
+    }
+    if (word == 0) {
+        a->render.thinking = RT_THINKING_OFF;
+    } else if (word > 0) {
+        a->render.thinking = RT_THINKING_ON;
+        a->think_budget = budgets[word];
     }
     return true;
 }

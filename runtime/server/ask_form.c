@@ -69,7 +69,8 @@ bool rt_ask_form(rt_ask *a, lb_err *err) {
     return rt_grammar_done(g, root, err) && try_form(g, a->form.where, err);
 }
 
-/* {"type": "json_schema", "json_schema": {"schema": ...}} or Anthropic's, with "schema" beside it. */
+/* {"type": "json_schema", "json_schema": {"schema": ...}} or Anthropic's, with "schema" beside it.
+ */
 bool rt_ask_format(rt_ask *a, const json_t *format, const char *where, lb_err *err) {
     static const char *const types[] = {"text", "json_object", "json_schema", NULL};
     int type = -1;

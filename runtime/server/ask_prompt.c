@@ -47,17 +47,24 @@ static bool encode_one_at_a_time(rt_ask *a, const rt_token_input *in, lb_err *er
 bool rt_ask_prompt(rt_ask *a, lb_err *err) {
     const rt_server *s = a->r->server;
     if (!a->is_chat) {
-        rt_token_input in = {.text = a->text.s, .n_bytes = a->text.n, .add_special = !a->no_special,
-                             .parse_special = !a->no_parse, .at_most_one = true};
+        rt_token_input in = {.text = a->text.s,
+                             .n_bytes = a->text.n,
+                             .add_special = !a->no_special,
+                             .parse_special = !a->no_parse,
+                             .at_most_one = true};
         return a->ids != NULL || encode_one_at_a_time(a, &in, err);
     }
-    if (!rt_chat_render(s->model->chat, &s->caps, &a->chat, &a->render, &a->r->arena,
-                        &a->rendered, err)) {
+    if (!rt_chat_render(s->model->chat, &s->caps, &a->chat, &a->render, &a->r->arena, &a->rendered,
+                        err)) {
         return false;
     }
-    rt_token_input in = {.text = a->rendered.text, .n_bytes = a->rendered.n_bytes,
-                         .add_special = true, .parse_special = true, .at_most_one = true,
-                         .user = a->rendered.user, .n_user = a->rendered.n_user};
+    rt_token_input in = {.text = a->rendered.text,
+                         .n_bytes = a->rendered.n_bytes,
+                         .add_special = true,
+                         .parse_special = true,
+                         .at_most_one = true,
+                         .user = a->rendered.user,
+                         .n_user = a->rendered.n_user};
     return encode_one_at_a_time(a, &in, err);
 }
 
@@ -81,9 +88,10 @@ static bool only_text(const rt_chat *chat, lb_err *err) {
         const rt_message *m = &chat->messages[i];
         for (size_t k = 0; k < m->n_parts; k++) {
             if (strcmp(m->parts[k].type.s, "text") != 0) {
-                return lb_err_set(err, LB_UNSUPPORTED, "messages[%zu].content[%zu]: parts of type "
-                                  "'%.40s' are not supported; this model reads text alone", i, k,
-                                  m->parts[k].type.s);
+                return lb_err_set(err, LB_UNSUPPORTED,
+                                  "messages[%zu].content[%zu]: parts of type "
+                                  "'%.40s' are not supported; this model reads text alone",
+                                  i, k, m->parts[k].type.s);
             }
         }
     }
@@ -92,7 +100,8 @@ static bool only_text(const rt_chat *chat, lb_err *err) {
 
 bool rt_ask_chat(rt_ask *a, const json_t *messages, const json_t *tools, lb_err *err) {
     if (a->r->server->model->chat == NULL) {
-        return lb_err_set(err, LB_UNSUPPORTED, "this model has no chat template; /v1/completions "
+        return lb_err_set(err, LB_UNSUPPORTED,
+                          "this model has no chat template; /v1/completions "
                           "continues texts");
     }
     if (json_array_size(messages) == 0) {

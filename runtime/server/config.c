@@ -9,28 +9,41 @@
 
 enum { KEY_FILE_MAX_BYTES = 1 << 20, KEYS_MAX = 1024, KEY_MIN_BYTES = 8 };
 
-#define FLAG(name, out, help) {name, NULL, LB_OPT_FLAG, out, 0, 0, false, NULL, NULL, help}
-#define NAME(name, out, value, help) {name, NULL, LB_OPT_NAME, out, 0, 0, false, NULL, value, help}
-#define UINT(name, out, least, most, value, help)                                                 \
-    {name, NULL, LB_OPT_UINT, out, least, most, false, NULL, value, help}
-#define BYTES(name, out, least, most, help)                                                       \
-    {name, NULL, LB_OPT_UINT, out, least, most, true, NULL, "BYTES", help}
-#define LIST(name, out, value, help)                                                              \
-    {name, NULL, LB_OPT_REPEAT, out, 0, 0, false, NULL, value, help}
+#define FLAG(name, out, help)                                                                      \
+    { name, NULL, LB_OPT_FLAG, out, 0, 0, false, NULL, NULL, help }
+#define NAME(name, out, value, help)                                                               \
+    { name, NULL, LB_OPT_NAME, out, 0, 0, false, NULL, value, help }
+#define UINT(name, out, least, most, value, help)                                                  \
+    { name, NULL, LB_OPT_UINT, out, least, most, false, NULL, value, help }
+#define BYTES(name, out, least, most, help)                                                        \
+    { name, NULL, LB_OPT_UINT, out, least, most, true, NULL, "BYTES", help }
+#define LIST(name, out, value, help)                                                               \
+    { name, NULL, LB_OPT_REPEAT, out, 0, 0, false, NULL, value, help }
 
 static rt_server_config defaults(const rt_model *m) {
     uint32_t rows = m->chunk < 64 ? m->chunk : 64;
-    return (rt_server_config){
-        .host = "127.0.0.1", .port = 8080, .log = "text", .name = m->name, .slots = m->slots,
-        .chunk = m->chunk, .prompt_rows = rows, .think_budget = UINT32_MAX, .queue = 64, .connections = 1024,
-        .body_max_bytes = 32 << 20, .header_s = 60, .rate_bytes = 1024, .ping_s = 10,
-        .drain_s = 30};
+    return (rt_server_config){.host = "127.0.0.1",
+                              .port = 8080,
+                              .log = "text",
+                              .name = m->name,
+                              .slots = m->slots,
+                              .chunk = m->chunk,
+                              .prompt_rows = rows,
+                              .think_budget = UINT32_MAX,
+                              .queue = 64,
+                              .connections = 1024,
+                              .body_max_bytes = 32 << 20,
+                              .header_s = 60,
+                              .rate_bytes = 1024,
+                              .ping_s = 10,
+                              .drain_s = 30};
 }
 
 static bool parse(const rt_model *m, const char *prog, int argc, char **argv, lb_arena *arena,
                   rt_server_config *c, const char **help, lb_err *err) {
     const lb_opt rows[] = {
-        NAME("--host", &c->host, "ADDRESS", "numeric IPv4 or IPv6 address to listen on (127.0.0.1)"),
+        NAME("--host", &c->host, "ADDRESS",
+             "numeric IPv4 or IPv6 address to listen on (127.0.0.1)"),
         UINT("--port", &c->port, 0, 65535, "N", "port (8080); 0: any that is free, see the log"),
         NAME("--api-key-file", &c->api_key_file, "FILE",
              "one key a line; requests must carry one of them"),
@@ -66,17 +79,20 @@ static bool parse(const rt_model *m, const char *prog, int argc, char **argv, lb
              "a stream sends at least a ping so often (10)"),
         UINT("--drain", &c->drain_s, 0, 86400, "SECONDS",
              "SIGTERM lets answers go on for so long (30)"),
-        FLAG("--no-self-test", &c->no_self_test, "open the port without checking the kernels first"),
+        FLAG("--no-self-test", &c->no_self_test,
+             "open the port without checking the kernels first"),
         FLAG("--keep-billing-header", &c->keep_billing,
              "leave a system block that begins with\nx-anthropic-billing-header in the prompt"),
     };
     const lb_command cmd = {
-        .name = prog, .summary = "serves the model over HTTP, as OpenAI and Anthropic do",
-        .details = "Endpoints: /v1/chat/completions, /v1/completions, /v1/messages,\n"
-                   "/v1/messages/count_tokens, /v1/models, /tokenize, /detokenize,\n"
-                   "/apply-template, /health, /metrics.\n"
+        .name = prog,
+        .summary = "serves the model over HTTP, as OpenAI and Anthropic do",
+        .details = "Endpoints: / (a chat page), /v1/chat/completions, /v1/completions,\n"
+                   "/v1/responses, /v1/messages, /v1/messages/count_tokens, /v1/models,\n"
+                   "/tokenize, /detokenize, /apply-template, /health, /metrics.\n"
                    "TLS is the work of a proxy in front.",
-        .options = rows, .n_options = sizeof rows / sizeof rows[0]};
+        .options = rows,
+        .n_options = sizeof rows / sizeof rows[0]};
     bool wanted = false;
     lb_text t;
     if (!lb_options_parse(&cmd, argc, argv, &wanted, err)) {
@@ -109,8 +125,10 @@ static bool read_keys(rt_server_config *c, lb_arena *arena, lb_err *err) {
         line[len] = '\0';
         if (len > 0 && line[0] != '#') {
             if (len < KEY_MIN_BYTES || n == KEYS_MAX) {
-                return lb_err_set(err, LB_BAD_VALUE, "%s: a key of %zu bytes, the least is %d; at "
-                                  "most %d keys", c->api_key_file, len, KEY_MIN_BYTES, KEYS_MAX);
+                return lb_err_set(err, LB_BAD_VALUE,
+                                  "%s: a key of %zu bytes, the least is %d; at "
+                                  "most %d keys",
+                                  c->api_key_file, len, KEY_MIN_BYTES, KEYS_MAX);
             }
             keys[n++] = line;
         }
@@ -129,7 +147,8 @@ static bool check(rt_server_config *c, lb_err *err) {
         return lb_err_set(err, LB_USAGE, "--log: '%s' is neither text nor json", c->log);
     }
     if (inet_pton(AF_INET, c->host, address) != 1 && inet_pton(AF_INET6, c->host, address) != 1) {
-        return lb_err_set(err, LB_USAGE, "--host: '%s' is no numeric IPv4 or IPv6 address", c->host);
+        return lb_err_set(err, LB_USAGE, "--host: '%s' is no numeric IPv4 or IPv6 address",
+                          c->host);
     }
     if (c->name[0] == '\0') {
         return lb_err_set(err, LB_USAGE, "--name: the text is empty");

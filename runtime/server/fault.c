@@ -66,8 +66,8 @@ void rt_fault_json(bool anthropic, int status, const char *request_id, const cha
     const words *w = words_of(status);
     size_t n_param = param_bytes(message);
     if (anthropic) {
-        lb_text_printf(out, "{\"type\":\"error\",\"error\":{\"type\":\"%s\",\"message\":",
-                       w->anthropic);
+        lb_text_printf(out,
+                       "{\"type\":\"error\",\"error\":{\"type\":\"%s\",\"message\":", w->anthropic);
         rt_jo_text(out, message);
         lb_text_printf(out, "},\"request_id\":\"req_%s\"}", request_id);
         return;

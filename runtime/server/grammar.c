@@ -109,8 +109,10 @@ uint32_t rt_g_repeat(rt_grammar *g, uint32_t rule, uint32_t least, uint32_t most
     uint32_t some = most == UINT32_MAX ? least : most;
     if (some > REPEAT_MAX || least > some) {
         if (!g->failed) {
-            lb_err_set(&g->err, LB_LIMIT, "%u repetitions at least and %u at most; up to %d are "
-                       "supported", least, most, REPEAT_MAX);
+            lb_err_set(&g->err, LB_LIMIT,
+                       "%u repetitions at least and %u at most; up to %d are "
+                       "supported",
+                       least, most, REPEAT_MAX);
             fail(g);
         }
         return 0;
@@ -285,8 +287,7 @@ bool rt_gmachine_new(const rt_grammar *g, lb_arena *arena, rt_gmachine **out, lb
     m->n_frames = 1;
     close_over(m, &m->now, g->root, 0, &work);
     if (m->overflow) {
-        return lb_err_set(err, LB_LIMIT, "the schema leaves more ways open than %d",
-                          RT_G_WAYS_MAX);
+        return lb_err_set(err, LB_LIMIT, "the schema leaves more ways open than %d", RT_G_WAYS_MAX);
     }
     find_first(m);
     *out = m;

@@ -1,10 +1,10 @@
 /* grammar.h -- what an answer may be, byte by byte: a grammar as a graph, and a machine that walks
  * it.
  *
- * The graph is built from its end to its beginning: every builder takes the node that comes next and
- * returns the node that begins. Rules that are used in several places, or in themselves, are called.
- * The machine keeps all ways through the graph that fit what was read; a way is a node and a stack
- * of nodes to return to. Nothing backtracks; time is bounded by the number of ways. */
+ * The graph is built from its end to its beginning: every builder takes the node that comes next
+ * and returns the node that begins. Rules that are used in several places, or in themselves, are
+ * called. The machine keeps all ways through the graph that fit what was read; a way is a node and
+ * a stack of nodes to return to. Nothing backtracks; time is bounded by the number of ways. */
 #ifndef RT_SERVER_GRAMMAR_H
 #define RT_SERVER_GRAMMAR_H
 
@@ -16,8 +16,8 @@
 
 enum {
     RT_G_NODES_MAX = 200000,
-    RT_G_WAYS_MAX = 256,   /* of a machine at once */
-    RT_G_DEPTH_MAX = 128,  /* calls inside each other: a deeper way ends */
+    RT_G_WAYS_MAX = 256,  /* of a machine at once */
+    RT_G_DEPTH_MAX = 128, /* calls inside each other: a deeper way ends */
     RT_G_FRAMES_MAX = 1 << 14
 };
 
@@ -43,7 +43,7 @@ typedef struct rt_grammar {
     rt_gset *sets;
     uint32_t n_nodes, cap_nodes, n_sets, cap_sets;
     uint32_t root;
-    lb_err err;      /* the first failure; builders then return 0 and do nothing */
+    lb_err err; /* the first failure; builders then return 0 and do nothing */
     bool failed;
 } rt_grammar;
 
@@ -95,9 +95,9 @@ typedef struct rt_gmachine {
     const rt_grammar *g;
     rt_gframe *frames, *spare; /* [RT_G_FRAMES_MAX] each; 0 is the bottom */
     uint32_t n_frames;
-    bool overflow;     /* more ways or frames than there is room for: nothing is accepted */
+    bool overflow; /* more ways or frames than there is room for: nothing is accepted */
     rt_gways now, tried[2];
-    rt_gset first;     /* bytes that may come next */
+    rt_gset first; /* bytes that may come next */
 } rt_gmachine;
 
 /* LB_NO_MEMORY; LB_LIMIT for a grammar with too many ways. */

@@ -92,8 +92,10 @@ int rt_guard_key(const rt_request *r, lb_err *err) {
         found = equal(key, keys[i]) || found;
     }
     if (!found) {
-        lb_err_set(err, LB_UNSUPPORTED, "%s API key; send one as 'Authorization: Bearer KEY' or as "
-                   "'x-api-key: KEY'", key == NULL ? "no" : "unknown");
+        lb_err_set(err, LB_UNSUPPORTED,
+                   "%s API key; send one as 'Authorization: Bearer KEY' or as "
+                   "'x-api-key: KEY'",
+                   key == NULL ? "no" : "unknown");
         return 401;
     }
     return 0;

@@ -13,7 +13,7 @@
 #include "server/server.h"
 
 enum {
-    HEAD_BYTES = 64 * 1024,  /* of a connection's buffer: heads beyond that are refused with 431 */
+    HEAD_BYTES = 64 * 1024, /* of a connection's buffer: heads beyond that are refused with 431 */
     STACK_BYTES = 512 * 1024,
     STREAM_BYTES = 16 * 1024,
     DRAIN_TIMES = 4 /* a body that is too large is read up to so many times its limit */
@@ -70,8 +70,8 @@ static rt_request *new_request(rt_server *s, struct MHD_Connection *c, const cha
     r->begin_s = rt_seconds();
     r->status = 200;
     r->type = "application/json";
-    r->anthropic = strncmp(url, "/v1/messages", 12) == 0 ||
-                   rt_request_header(r, "anthropic-version") != NULL;
+    r->anthropic =
+        strncmp(url, "/v1/messages", 12) == 0 || rt_request_header(r, "anthropic-version") != NULL;
     lb_text_init(&r->out, &r->arena);
     make_id(s, r->id);
     return r;
@@ -120,8 +120,9 @@ static void add_preflight(const rt_request *r, struct MHD_Response *m) {
     MHD_add_response_header(m, "Access-Control-Allow-Methods", "GET, POST, DELETE, OPTIONS");
     MHD_add_response_header(m, "Access-Control-Max-Age", "600");
     MHD_add_response_header(m, "Access-Control-Allow-Headers",
-                            asked != NULL ? asked : "authorization, x-api-key, content-type, "
-                                                    "anthropic-version, anthropic-beta");
+                            asked != NULL ? asked
+                                          : "authorization, x-api-key, content-type, "
+                                            "anthropic-version, anthropic-beta");
 }
 
 static void add_headers(const rt_request *r, struct MHD_Response *m) {
@@ -139,6 +140,10 @@ static void add_headers(const rt_request *r, struct MHD_Response *m) {
     if (r->retry_after != NULL) {
         MHD_add_response_header(m, "Retry-After", r->retry_after);
     }
+    if (r->policy != NULL) {
+        MHD_add_response_header(m, "Content-Security-Policy", r->policy);
+    }
+    MHD_add_response_header(m, "X-Content-Type-Options", "nosniff");
     if (r->allow != NULL) {
         MHD_add_response_header(m, "Allow", r->allow);
     }

@@ -17,8 +17,8 @@ static void send(rt_job *j, const rt_note *note) {
 static void send_content(rt_job *j, const char *text, size_t n) {
     if (n > 0) {
         j->any_content = true;
-        send(j, &(rt_note){.kind = RT_NOTE_CONTENT, .choice = j->choice,
-                           .text = {.s = text, .n = n}});
+        send(j,
+             &(rt_note){.kind = RT_NOTE_CONTENT, .choice = j->choice, .text = {.s = text, .n = n}});
     }
 }
 
@@ -62,7 +62,8 @@ static void take_content(rt_job *j, const char *text, size_t n) {
 
 static void take_call(rt_job *j, const rt_event *e) {
     j->n_calls++;
-    send(j, &(rt_note){.kind = RT_NOTE_CALL, .choice = j->choice, .text = e->text, .name = e->name});
+    send(j,
+         &(rt_note){.kind = RT_NOTE_CALL, .choice = j->choice, .text = e->text, .name = e->name});
     if (j->o.one_call) {
         close_with(j, RT_STOP_EOG);
     }
@@ -78,9 +79,10 @@ static void on_event(void *to, const rt_event *e) {
     } else if (e->kind == RT_EVENT_CALL) {
         take_call(j, e);
     } else {
-        send(j, &(rt_note){.kind = e->kind == RT_EVENT_REASONING ? RT_NOTE_REASONING
-                                                                 : RT_NOTE_CUT_CALL,
-                           .choice = j->choice, .text = e->text});
+        send(j, &(rt_note){.kind =
+                               e->kind == RT_EVENT_REASONING ? RT_NOTE_REASONING : RT_NOTE_CUT_CALL,
+                           .choice = j->choice,
+                           .text = e->text});
     }
 }
 
@@ -108,11 +110,9 @@ bool rt_job_start(rt_job *j, rt_seq *seq, lb_err *err) {
     return j->piece != NULL && rt_sampler_start(&j->sampler, &j->o.params, m->n_vocab, err) &&
            rt_stream_new(&j->stream, max, longest, &j->arena, err) &&
            rt_stream_start(&j->stream, j->o.stops, j->o.n_stops, err) &&
-           (j->o.grammar == NULL ||
-            rt_gmachine_new(j->o.grammar, &j->arena, &j->form, err)) &&
-           (j->o.chat == NULL ||
-            rt_output_new(j->o.chat->output, j->o.tools, j->o.rendered, on_event, j, &j->arena,
-                          &j->machine, err));
+           (j->o.grammar == NULL || rt_gmachine_new(j->o.grammar, &j->arena, &j->form, err)) &&
+           (j->o.chat == NULL || rt_output_new(j->o.chat->output, j->o.tools, j->o.rendered,
+                                               on_event, j, &j->arena, &j->machine, err));
 }
 
 /* The text is over, for this reason unless what was held back completes a stop string. */
@@ -134,12 +134,14 @@ static bool end_with(rt_job *j, rt_stop_reason why, lb_err *err) {
 
 static bool send_token(rt_job *j, rt_sample_scratch *scratch, const float *logits, lb_err *err) {
     rt_token_prob top[32];
-    rt_note note = {.kind = RT_NOTE_TOKEN, .choice = j->choice, .top = top,
+    rt_note note = {.kind = RT_NOTE_TOKEN,
+                    .choice = j->choice,
+                    .top = top,
                     .token = {.token = j->token, .logit = logits[j->token]}};
     uint32_t n_vocab = j->sampler.n_vocab;
     if (!rt_log_prob(logits, n_vocab, j->token, &note.token.log_prob, err) ||
-        (j->o.n_top > 0 && !rt_sample_top(scratch, logits, n_vocab, (uint32_t)j->o.n_top, top,
-                                          &note.n_top, err))) {
+        (j->o.n_top > 0 &&
+         !rt_sample_top(scratch, logits, n_vocab, (uint32_t)j->o.n_top, top, &note.n_top, err))) {
         return false;
     }
     send(j, &note);

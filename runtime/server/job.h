@@ -15,8 +15,8 @@
 /* Borrowed until RT_NOTE_END. */
 typedef struct rt_job_opts {
     const uint32_t *prompt;
-    uint32_t n_prompt;           /* 1 .. ctx - 1 */
-    uint32_t n_predict;          /* 1 .. ctx - n_prompt */
+    uint32_t n_prompt;  /* 1 .. ctx - 1 */
+    uint32_t n_predict; /* 1 .. ctx - n_prompt */
     rt_sample_params params;
     const rt_stop_string *stops; /* cut out of content */
     size_t n_stops;
@@ -27,8 +27,8 @@ typedef struct rt_job_opts {
     const rt_grammar *grammar;    /* of the answer behind its reasoning; NULL: anything */
     const uint32_t *think_close;  /* tokens that end the thought; forced when the budget is spent */
     uint32_t n_think_close;
-    uint32_t think_budget;        /* UINT32_MAX: none */
-    int32_t n_top;                /* likeliest tokens to tell with each; -1: none */
+    uint32_t think_budget; /* UINT32_MAX: none */
+    int32_t n_top;         /* likeliest tokens to tell with each; -1: none */
 } rt_job_opts;
 
 typedef struct rt_job rt_job;
@@ -61,7 +61,7 @@ struct rt_job {
     rt_output *machine;
     rt_gmachine *form;
     float *masked; /* [n_vocab], the scheduler's: logits of tokens that fit */
-    char *piece; /* room for a token's text */
+    char *piece;   /* room for a token's text */
     lb_arena arena;
 };
 

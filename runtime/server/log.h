@@ -20,7 +20,7 @@ typedef struct rt_log_field {
     rt_log_kind kind;
     const char *text; /* cut where the line is full */
     uint64_t number;
-    double seconds;   /* RT_LOG_MS: printed as milliseconds */
+    double seconds; /* RT_LOG_MS: printed as milliseconds */
 } rt_log_field;
 
 #define RT_LOG_S(k, v) ((rt_log_field){.key = (k), .kind = RT_LOG_TEXT, .text = (v)})
@@ -30,11 +30,12 @@ typedef struct rt_log_field {
 bool rt_log_init(rt_log *l, int fd, bool json);
 void rt_log_free(rt_log *l);
 
-/* `level` is info, warning or error; `event` a word or two. Fields whose text is NULL are left out. */
+/* `level` is info, warning or error; `event` a word or two. Fields whose text is NULL are left out.
+ */
 void rt_log_write(rt_log *l, const char *level, const char *event, const rt_log_field *fields,
                   size_t n_fields);
-#define RT_LOG(l, level, event, ...)                                                              \
-    rt_log_write((l), (level), (event), (const rt_log_field[]){__VA_ARGS__},                      \
+#define RT_LOG(l, level, event, ...)                                                               \
+    rt_log_write((l), (level), (event), (const rt_log_field[]){__VA_ARGS__},                       \
                  sizeof((const rt_log_field[]){__VA_ARGS__}) / sizeof(rt_log_field))
 
 #endif

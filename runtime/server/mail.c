@@ -49,7 +49,8 @@ static bool copy_string(lb_arena *a, rt_string from, rt_string *to, lb_err *err)
 static bool copy_note(lb_arena *a, const rt_note *from, rt_note *to, lb_err *err) {
     *to = *from;
     to->next = NULL;
-    if (!copy_string(a, from->text, &to->text, err) || !copy_string(a, from->name, &to->name, err)) {
+    if (!copy_string(a, from->text, &to->text, err) ||
+        !copy_string(a, from->name, &to->name, err)) {
         return false;
     }
     if (from->n_top > 0) {
@@ -65,8 +66,8 @@ static bool copy_note(lb_arena *a, const rt_note *from, rt_note *to, lb_err *err
 
 bool rt_mail_add(rt_mail *m, const rt_note *note, lb_err *err) {
     pthread_mutex_lock(&m->lock);
-    rt_note *copy = note->kind == RT_NOTE_END ? &m->ends[m->n_ends++]
-                                              : lb_alloc(&m->arena, sizeof *copy, err);
+    rt_note *copy =
+        note->kind == RT_NOTE_END ? &m->ends[m->n_ends++] : lb_alloc(&m->arena, sizeof *copy, err);
     bool ok = copy != NULL && copy_note(&m->arena, note, copy, err);
     if (ok) {
         if (m->last == NULL) {

@@ -28,16 +28,13 @@ void rt_metrics_print(rt_metrics *m, lb_text *out) {
         atomic_load(&m->answers_cancelled));
     row(out, "queue_full_total", "counter", "requests refused because the queue was full",
         atomic_load(&m->refused_full));
-    row(out, "prompt_tokens_total", "counter", "tokens of prompts",
-        atomic_load(&m->prompt_tokens));
-    row(out, "prompt_tokens_cached_total", "counter", "of them, tokens that were not computed again",
-        atomic_load(&m->cached_tokens));
-    row(out, "answer_tokens_total", "counter", "tokens of answers",
-        atomic_load(&m->answer_tokens));
+    row(out, "prompt_tokens_total", "counter", "tokens of prompts", atomic_load(&m->prompt_tokens));
+    row(out, "prompt_tokens_cached_total", "counter",
+        "of them, tokens that were not computed again", atomic_load(&m->cached_tokens));
+    row(out, "answer_tokens_total", "counter", "tokens of answers", atomic_load(&m->answer_tokens));
     row(out, "steps_total", "counter", "steps of the engine", atomic_load(&m->steps));
     row(out, "step_rows_total", "counter", "rows of those steps", atomic_load(&m->step_rows));
-    row(out, "step_microseconds_total", "counter", "time in those steps",
-        atomic_load(&m->step_us));
+    row(out, "step_microseconds_total", "counter", "time in those steps", atomic_load(&m->step_us));
     row(out, "answers_running", "gauge", "answers being made", atomic_load(&m->running));
     row(out, "answers_waiting", "gauge", "answers waiting for a slot", atomic_load(&m->waiting));
     row(out, "connections", "gauge", "open connections", atomic_load(&m->connections));

@@ -27,8 +27,10 @@ bool rt_openai_max_tokens(rt_ask *a, lb_err *err) {
         return false;
     }
     if (old != 0 && x != 0 && old != x) {
-        return lb_err_set(err, LB_BAD_VALUE, "max_completion_tokens: %" PRId64 ", and max_tokens "
-                          "says %" PRId64, x, old);
+        return lb_err_set(err, LB_BAD_VALUE,
+                          "max_completion_tokens: %" PRId64 ", and max_tokens "
+                          "says %" PRId64,
+                          x, old);
     }
     a->max_tokens = (uint32_t)(x != 0 ? x : old);
     return true;
@@ -58,7 +60,8 @@ static bool read_format(rt_ask *a, lb_err *err) {
 static bool read_named(rt_ask *a, const json_t *choice, lb_err *err) {
     const json_t *name = json_object_get(json_object_get(choice, "function"), "name");
     if (!rt_is_word(json_object_get(choice, "type"), "function") || !json_is_string(name)) {
-        return lb_err_set(err, LB_BAD_VALUE, "tool_choice: must be auto, none, required or a "
+        return lb_err_set(err, LB_BAD_VALUE,
+                          "tool_choice: must be auto, none, required or a "
                           "function's name");
     }
     a->form.name = json_string_value(name);
@@ -88,35 +91,19 @@ static bool read_tool_choice(rt_ask *a, const json_t **tools, lb_err *err) {
     return rt_is_word(choice, "required") || read_named(a, choice, err);
 }
 
-static bool read_effort(rt_ask *a, lb_err *err) {
-    static const char *const words[] = {"none", "minimal", "low", "medium", "high", "xhigh", NULL};
-    static const uint32_t budgets[] = {0, 256, 1024, 4096, UINT32_MAX, UINT32_MAX};
-    int word = -1;
-    if (!rt_field_word(a->root, "reasoning_effort", words, &word, err)) {
-        return false;
-    }
-    if (word == 0) {
-        a->render.thinking = RT_THINKING_OFF;
-    } else if (word > 0) {
-        a->render.thinking = RT_THINKING_ON;
-        a->think_budget = budgets[word];
-    }
-    return true;
-}
-
 static bool parse(rt_ask *a, lb_err *err) {
     const json_t *messages = NULL;
     const json_t *tools = NULL;
     if (!rt_fields_refuse(a->root, REFUSED, sizeof REFUSED / sizeof REFUSED[0], err) ||
-        !rt_field_array(a->root, "messages", &messages, err) ||
-        !read_tool_choice(a, &tools, err) ||
+        !rt_field_array(a->root, "messages", &messages, err) || !read_tool_choice(a, &tools, err) ||
         !rt_field_object(a->root, "chat_template_kwargs", &a->render.kwargs, err)) {
         return false;
     }
     a->tools = tools;
     return rt_ask_chat(a, messages, tools, err) && rt_ask_sampling(a, err) &&
            rt_ask_stops(a, "stop", err) && rt_ask_stream(a, err) && rt_openai_max_tokens(a, err) &&
-           read_logprobs(a, err) && read_format(a, err) && read_effort(a, err);
+           read_logprobs(a, err) && read_format(a, err) &&
+           rt_ask_effort(a, a->root, "reasoning_effort", err);
 }
 
 /* ---- parts of answers */
@@ -181,8 +168,9 @@ static void add_call(const rt_ask *a, const rt_note *n, uint32_t index, bool wit
 }
 
 void rt_openai_head(const rt_ask *a, const char *prefix, const char *object, lb_text *out) {
-    lb_text_printf(out, "{\"id\":\"%s%s\",\"object\":\"%s\",\"created\":%" PRId64 ",\"model\":",
-                   prefix, a->r->id, object, a->created);
+    lb_text_printf(out,
+                   "{\"id\":\"%s%s\",\"object\":\"%s\",\"created\":%" PRId64 ",\"model\":", prefix,
+                   a->r->id, object, a->created);
     rt_jo_text(out, a->r->server->config->name);
 }
 
@@ -324,8 +312,8 @@ static void whole(rt_ask *a, lb_text *out) {
     rt_openai_head(a, "chatcmpl-", "chat.completion", out);
     lb_text_add(out, ",\"choices\":[");
     for (uint32_t i = 0; i < a->n; i++) {
-        lb_text_printf(out, "%s{\"index\":%u,\"message\":{\"role\":\"assistant\"", i == 0 ? "" : ",",
-                       i);
+        lb_text_printf(out, "%s{\"index\":%u,\"message\":{\"role\":\"assistant\"",
+                       i == 0 ? "" : ",", i);
         add_content(a, i, out);
         lb_text_add(out, ",\"refusal\":null");
         add_text(a, i, RT_NOTE_REASONING, "reasoning_content", out);
@@ -342,18 +330,22 @@ static void whole(rt_ask *a, lb_text *out) {
 bool rt_openai_too_long(const rt_ask *a, uint32_t n_prompt, lb_err *err) {
     uint32_t ctx = a->r->server->model->ctx;
     if (a->max_tokens == 0 || n_prompt >= ctx) {
-        return lb_err_set(err, LB_LIMIT, "This model's maximum context length is %u tokens. However, "
-                          "your prompt has %u tokens, and at least one more must fit. Please reduce "
-                          "its length.", ctx, n_prompt);
+        return lb_err_set(
+            err, LB_LIMIT,
+            "This model's maximum context length is %u tokens. However, "
+            "your prompt has %u tokens, and at least one more must fit. Please reduce "
+            "its length.",
+            ctx, n_prompt);
     }
-    return lb_err_set(err, LB_LIMIT, "This model's maximum context length is %u tokens. However, you "
+    return lb_err_set(err, LB_LIMIT,
+                      "This model's maximum context length is %u tokens. However, you "
                       "requested %" PRIu64 " tokens (%u in the prompt, %u in the answer). Please "
-                      "reduce one of them.", ctx, (uint64_t)n_prompt + a->max_tokens, n_prompt,
-                      a->max_tokens);
+                      "reduce one of them.",
+                      ctx, (uint64_t)n_prompt + a->max_tokens, n_prompt, a->max_tokens);
 }
 
-static const rt_writer WRITER = {begin, note, end_choice, finish, rt_openai_ping, rt_openai_fail,
-                                 whole, rt_openai_too_long};
+static const rt_writer WRITER = {begin,          note,           end_choice, finish,
+                                 rt_openai_ping, rt_openai_fail, whole,      rt_openai_too_long};
 
 bool rt_openai_chat(rt_request *r, lb_err *err) {
     rt_ask *a = rt_ask_new(r, &WRITER, err);

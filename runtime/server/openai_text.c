@@ -39,7 +39,8 @@ static bool read_prompt(rt_ask *a, lb_err *err) {
     const json_t *v = rt_field(a->root, "prompt");
     if (json_is_array(v) && !json_is_integer(json_array_get(v, 0))) {
         if (json_array_size(v) != 1) {
-            return lb_err_set(err, LB_UNSUPPORTED, "prompt: %zu prompts; one at a time is supported",
+            return lb_err_set(err, LB_UNSUPPORTED,
+                              "prompt: %zu prompts; one at a time is supported",
                               json_array_size(v));
         }
         v = json_array_get(v, 0);
@@ -133,8 +134,10 @@ static void columns_print(const columns *c, lb_text *out) {
     const struct {
         const char *name;
         const lb_text *list;
-    } rows[] = {{"{\"tokens\":[", &c->tokens}, {"],\"token_logprobs\":[", &c->probs},
-                {"],\"top_logprobs\":[", &c->top}, {"],\"text_offset\":[", &c->at}};
+    } rows[] = {{"{\"tokens\":[", &c->tokens},
+                {"],\"token_logprobs\":[", &c->probs},
+                {"],\"top_logprobs\":[", &c->top},
+                {"],\"text_offset\":[", &c->at}};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         lb_text_add(out, rows[i].name);
         lb_text_add_n(out, rows[i].list->data, rows[i].list->n_bytes);
@@ -232,8 +235,8 @@ static void whole(rt_ask *a, lb_text *out) {
     lb_text_add(out, "}");
 }
 
-static const rt_writer WRITER = {begin, note, end_choice, finish, rt_openai_ping, rt_openai_fail,
-                                 whole, rt_openai_too_long};
+static const rt_writer WRITER = {begin,          note,           end_choice, finish,
+                                 rt_openai_ping, rt_openai_fail, whole,      rt_openai_too_long};
 
 bool rt_openai_completions(rt_request *r, lb_err *err) {
     rt_ask *a = rt_ask_new(r, &WRITER, err);

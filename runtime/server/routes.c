@@ -7,6 +7,8 @@
 #include "server/anthropic.h"
 #include "server/json_out.h"
 #include "server/openai.h"
+#include "server/page.h"
+#include "server/responses.h"
 #include "server/server.h"
 
 /* ---- /health */
@@ -87,11 +89,13 @@ static bool metrics(rt_request *r, lb_err *err) {
 }
 
 const rt_route rt_routes[] = {
+    {"GET", "/", rt_page, true},
     {"GET", "/health", health, true},
     {"GET", "/v1/models", models, false},
     {"GET", "/v1/models/*", model, false},
     {"GET", "/metrics", metrics, false},
     {"POST", "/v1/chat/completions", rt_openai_chat, false},
+    {"POST", "/v1/responses", rt_responses, false},
     {"POST", "/v1/completions", rt_openai_completions, false},
     {"POST", "/tokenize", rt_words_tokenize, false},
     {"POST", "/detokenize", rt_words_detokenize, false},

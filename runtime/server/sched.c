@@ -13,10 +13,10 @@ struct rt_sched {
     rt_metrics *metrics;
     lb_arena arena;
     rt_sample_scratch *scratch;
-    float *masked;     /* [n_vocab] */
-    rt_feed *feeds;    /* [n_slots] */
-    rt_job **fed;      /* [n_slots]: whose feed it is */
-    rt_job **running;  /* [n_running], in the order of their start */
+    float *masked;    /* [n_vocab] */
+    rt_feed *feeds;   /* [n_slots] */
+    rt_job **fed;     /* [n_slots]: whose feed it is */
+    rt_job **running; /* [n_running], in the order of their start */
     uint32_t n_running;
     bool *busy;        /* [n_slots] */
     uint64_t *used_at; /* [n_slots]: a clock of starts */
@@ -359,8 +359,8 @@ static bool alloc(rt_sched *s, lb_err *err) {
            rt_sample_scratch_new(m->n_vocab, m->ctx, &s->arena, &s->scratch, err);
 }
 
-bool rt_sched_start(rt_engine *engine, const rt_sched_opts *opts, rt_log *log,
-                    rt_metrics *metrics, rt_sched **out, lb_err *err) {
+bool rt_sched_start(rt_engine *engine, const rt_sched_opts *opts, rt_log *log, rt_metrics *metrics,
+                    rt_sched **out, lb_err *err) {
     rt_sched *s = calloc(1, sizeof *s);
     if (s == NULL) {
         return lb_err_set(err, LB_RESOURCES, "no memory for the scheduler");

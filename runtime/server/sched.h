@@ -15,16 +15,16 @@
 typedef struct rt_sched rt_sched;
 
 typedef struct rt_sched_opts {
-    uint32_t n_slots;     /* 1 .. model->slots */
-    uint32_t prompt_rows; /* >= 1 */
-    uint32_t queue;       /* answers that may wait */
+    uint32_t n_slots;        /* 1 .. model->slots */
+    uint32_t prompt_rows;    /* >= 1 */
+    uint32_t queue;          /* answers that may wait */
     void (*lost)(void *arg); /* on the scheduler's thread, once: the device is gone */
     void *lost_arg;
 } rt_sched_opts;
 
 /* LB_RESOURCES. The engine is the scheduler's until rt_sched_stop. */
-bool rt_sched_start(rt_engine *engine, const rt_sched_opts *opts, rt_log *log,
-                    rt_metrics *metrics, rt_sched **out, lb_err *err);
+bool rt_sched_start(rt_engine *engine, const rt_sched_opts *opts, rt_log *log, rt_metrics *metrics,
+                    rt_sched **out, lb_err *err);
 
 /* Cancels what is left, and joins the thread. NULL is allowed. */
 void rt_sched_stop(rt_sched *s);

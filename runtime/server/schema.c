@@ -21,7 +21,8 @@ uint32_t rt_schema_space(rt_schema *s) {
         rt_gset_add(&blank, ' ', ' ');
         rt_gset_add(&blank, '\t', '\t');
         uint32_t indent = rt_g_repeat(g, rt_g_set(g, &blank, 0), 0, INDENT_MAX, 0);
-        uint32_t some = rt_g_either(g, rt_g_range(g, ' ', ' ', 0), rt_g_range(g, '\n', '\n', indent));
+        uint32_t some =
+            rt_g_either(g, rt_g_range(g, ' ', ' ', 0), rt_g_range(g, '\n', '\n', indent));
         s->space = rt_g_either(g, some, 0);
     }
     return s->space;
@@ -77,8 +78,8 @@ static uint32_t character(rt_schema *s) {
         rt_gset_add(&plain, 0x20, 0x21);
         rt_gset_add(&plain, 0x23, 0x5B);
         rt_gset_add(&plain, 0x5D, 0x7F);
-        uint32_t escape = rt_g_either(g, one_of(g, "\"\\/bfnrt", 0),
-                                      rt_g_range(g, 'u', 'u', code_unit(g)));
+        uint32_t escape =
+            rt_g_either(g, one_of(g, "\"\\/bfnrt", 0), rt_g_range(g, 'u', 'u', code_unit(g)));
         uint32_t all = rt_g_either(g, rt_g_range(g, '\\', '\\', escape), wide(g));
         s->character = rt_g_either(g, rt_g_set(g, &plain, 0), all);
     }
@@ -120,8 +121,8 @@ static uint32_t number(rt_schema *s, bool negative) {
 static uint32_t spaced(rt_schema *s, char byte, uint32_t next) {
     rt_grammar *g = s->g;
     uint32_t space = rt_schema_space(s);
-    return rt_g_call(g, space, rt_g_range(g, (uint8_t)byte, (uint8_t)byte,
-                                          rt_g_call(g, space, next)));
+    return rt_g_call(g, space,
+                     rt_g_range(g, (uint8_t)byte, (uint8_t)byte, rt_g_call(g, space, next)));
 }
 
 /* open, rule and more of them with commas between, close; how many is counted. */
@@ -129,10 +130,14 @@ static uint32_t list(rt_schema *s, const char *brackets, uint32_t rule, uint32_t
                      uint32_t most) {
     rt_grammar *g = s->g;
     uint32_t space = rt_schema_space(s);
-    uint32_t close = rt_g_call(g, space, rt_g_range(g, (uint8_t)brackets[1], (uint8_t)brackets[1], 0));
+    uint32_t close =
+        rt_g_call(g, space, rt_g_range(g, (uint8_t)brackets[1], (uint8_t)brackets[1], 0));
     uint32_t more = spaced(s, ',', rt_g_call(g, rule, 0));
     uint32_t rest = rt_g_repeat(g, more, least > 0 ? least - 1 : 0,
-                                most == UINT32_MAX ? most : most > 0 ? most - 1 : 0, close);
+                                most == UINT32_MAX ? most
+                                : most > 0         ? most - 1
+                                                   : 0,
+                                close);
     uint32_t some = most == 0 ? close : rt_g_call(g, space, rt_g_call(g, rule, rest));
     return rt_g_range(g, (uint8_t)brackets[0], (uint8_t)brackets[0],
                       least > 0 ? some : rt_g_either(g, some, close));
@@ -200,11 +205,28 @@ uint32_t rt_schema_words(rt_grammar *g, rt_string *words, size_t n, uint32_t nex
 
 /* ---- schemas */
 
-static const char *const REFUSED[] = {
-    "pattern", "patternProperties", "minProperties", "maxProperties", "propertyNames", "not", "if",
-    "then", "else", "dependentRequired", "dependentSchemas", "dependencies", "contains",
-    "minContains", "maxContains", "multipleOf", "maximum", "exclusiveMinimum", "exclusiveMaximum",
-    "prefixItems", "$dynamicRef", "$recursiveRef"};
+static const char *const REFUSED[] = {"pattern",
+                                      "patternProperties",
+                                      "minProperties",
+                                      "maxProperties",
+                                      "propertyNames",
+                                      "not",
+                                      "if",
+                                      "then",
+                                      "else",
+                                      "dependentRequired",
+                                      "dependentSchemas",
+                                      "dependencies",
+                                      "contains",
+                                      "minContains",
+                                      "maxContains",
+                                      "multipleOf",
+                                      "maximum",
+                                      "exclusiveMinimum",
+                                      "exclusiveMaximum",
+                                      "prefixItems",
+                                      "$dynamicRef",
+                                      "$recursiveRef"};
 
 static uint32_t rule_of(rt_schema *s, const json_t *schema, const char *what, lb_err *err);
 
@@ -216,13 +238,17 @@ static uint32_t no(const char *what, lb_err *err, const char *why) {
 static bool check_keywords(const json_t *schema, const char *what, lb_err *err) {
     for (size_t i = 0; i < sizeof REFUSED / sizeof REFUSED[0]; i++) {
         if (json_object_get(schema, REFUSED[i]) != NULL) {
-            return lb_err_set(err, LB_UNSUPPORTED, "%s: the schema's keyword '%s' cannot be "
-                              "guaranteed", what, REFUSED[i]);
+            return lb_err_set(err, LB_UNSUPPORTED,
+                              "%s: the schema's keyword '%s' cannot be "
+                              "guaranteed",
+                              what, REFUSED[i]);
         }
     }
     if (json_is_true(json_object_get(schema, "uniqueItems"))) {
-        return lb_err_set(err, LB_UNSUPPORTED, "%s: the schema's keyword 'uniqueItems' cannot be "
-                          "guaranteed", what);
+        return lb_err_set(err, LB_UNSUPPORTED,
+                          "%s: the schema's keyword 'uniqueItems' cannot be "
+                          "guaranteed",
+                          what);
     }
     return true;
 }
@@ -440,7 +466,8 @@ static uint32_t of_types(rt_schema *s, const json_t *schema, const char *what, l
 /* Keywords that stand for the whole schema. */
 static uint32_t combined(rt_schema *s, const json_t *schema, const json_t *list, const char *what,
                          lb_err *err) {
-    static const char *const beside[] = {"type", "properties", "items", "enum", "const", "required"};
+    static const char *const beside[] = {"type", "properties", "items",
+                                         "enum", "const",      "required"};
     for (size_t i = 0; i < sizeof beside / sizeof beside[0]; i++) {
         if (json_object_get(schema, beside[i]) != NULL) {
             return no(what, err, "anyOf, oneOf, allOf and $ref must stand alone in a schema");

@@ -1,11 +1,11 @@
 /* schema.h -- JSON Schema, and calls of tools, as grammars.
  *
- * Supported: type (and lists of types), properties, required, additionalProperties, items, minItems,
- * maxItems, minLength, maxLength, minimum 0, enum, const, anyOf, oneOf (as anyOf), allOf of one, $ref
- * into the same document, true. Keywords that restrict and are not among them are refused by name;
- * those that only describe are skipped. Properties come in the order of the schema; where a schema
- * names properties, there are no others. White space inside is one blank, or a newline and an
- * indentation. */
+ * Supported: type (and lists of types), properties, required, additionalProperties, items,
+ * minItems, maxItems, minLength, maxLength, minimum 0, enum, const, anyOf, oneOf (as anyOf), allOf
+ * of one, $ref into the same document, true. Keywords that restrict and are not among them are
+ * refused by name; those that only describe are skipped. Properties come in the order of the
+ * schema; where a schema names properties, there are no others. White space inside is one blank, or
+ * a newline and an indentation. */
 #ifndef RT_SERVER_SCHEMA_H
 #define RT_SERVER_SCHEMA_H
 
@@ -42,8 +42,8 @@ uint32_t rt_schema_value(rt_schema *s); /* anything */
 uint32_t rt_schema_object(rt_schema *s);
 uint32_t rt_schema_space(rt_schema *s);
 
-/* One call, as `format` spells it, of one of the tools (all, or the one called `name`); `next` comes
- * after. LB_UNSUPPORTED for formats without such a grammar. */
+/* One call, as `format` spells it, of one of the tools (all, or the one called `name`); `next`
+ * comes after. LB_UNSUPPORTED for formats without such a grammar. */
 uint32_t rt_schema_call(rt_grammar *g, const rt_output_format *format, const json_t *tools,
                         const char *name, uint32_t next, lb_err *err);
 

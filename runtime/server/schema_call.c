@@ -178,8 +178,10 @@ uint32_t rt_schema_call(rt_grammar *g, const rt_output_format *f, const json_t *
     uint32_t all = 0;
     bool marked = f->form == RT_CALLS_JSON || f->form == RT_CALLS_KEYS;
     if (!marked && f->form != RT_CALLS_BARE) {
-        lb_err_set(err, LB_UNSUPPORTED, "tool_choice: this model's calls (%s) cannot be demanded; "
-                   "auto and none are supported", f->name);
+        lb_err_set(err, LB_UNSUPPORTED,
+                   "tool_choice: this model's calls (%s) cannot be demanded; "
+                   "auto and none are supported",
+                   f->name);
         return 0;
     }
     if (!rt_schema_init(&s, g, NULL, err)) {

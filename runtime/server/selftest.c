@@ -49,7 +49,8 @@ static bool check_bits(rt_engine *e, lb_arena *arena, lb_err *err) {
         }
     }
     if (memcmp(a, b, n_vocab * sizeof *a) != 0) {
-        return lb_err_set(err, LB_PROOF, "self-test: a prompt at once and token by token give "
+        return lb_err_set(err, LB_PROOF,
+                          "self-test: a prompt at once and token by token give "
                           "different logits");
     }
     return true;

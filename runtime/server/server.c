@@ -43,7 +43,7 @@ static bool init(rt_server *s, lb_err *err) {
     s->wake_fd = eventfd(0, EFD_CLOEXEC);
     json_object_seed(0); /* once, before threads */
     if (s->wake_fd < 0 || getrandom(&s->salt, sizeof s->salt, 0) != (ssize_t)sizeof s->salt ||
-        pthread_mutex_init(&s->large, NULL) != 0) {
+        pthread_mutex_init(&s->large, NULL) != 0 || !rt_history_init(&s->history)) {
         return lb_err_set(err, LB_RESOURCES, "cannot start: %s", strerror(errno));
     }
     return true;
@@ -67,8 +67,8 @@ static bool self_test(rt_server *s, const char *dir, lb_err *err) {
 static bool start_engine(rt_server *s, const char *dir, lb_err *err) {
     const rt_server_config *c = s->config;
     double begin_s = rt_seconds();
-    rt_engine_opts o = {.n_threads = (uint32_t)c->n_threads, .device = c->device,
-                        .load = {.dir = dir}};
+    rt_engine_opts o = {
+        .n_threads = (uint32_t)c->n_threads, .device = c->device, .load = {.dir = dir}};
     if (s->model->tokenizer == NULL) {
         return lb_err_set(err, LB_UNSUPPORTED, "%s has no tokenizer: it cannot be served",
                           s->model->name);
@@ -98,7 +98,9 @@ static bool start(rt_server *s, lb_err *err) {
     const rt_server_config *c = s->config;
     const rt_sched_opts o = {.n_slots = (uint32_t)c->slots,
                              .prompt_rows = (uint32_t)c->prompt_rows,
-                             .queue = (uint32_t)c->queue, .lost = on_lost, .lost_arg = s};
+                             .queue = (uint32_t)c->queue,
+                             .lost = on_lost,
+                             .lost_arg = s};
     if (!rt_program_dir(dir, sizeof dir, err) || !start_engine(s, dir, err) ||
         !rt_sched_start(s->engine, &o, &s->log, &s->metrics, &s->sched, err) ||
         !rt_watch_start(&s->watch, (double)c->header_s, (double)c->rate_bytes, err)) {
@@ -122,7 +124,8 @@ static bool start(rt_server *s, lb_err *err) {
 /* Answers go on for --drain seconds, or until a second signal. */
 static void drain(rt_server *s, int signal_fd) {
     double until = rt_seconds() + (double)s->config->drain_s;
-    struct pollfd p[2] = {{.fd = signal_fd, .events = POLLIN}, {.fd = s->wake_fd, .events = POLLIN}};
+    struct pollfd p[2] = {{.fd = signal_fd, .events = POLLIN},
+                          {.fd = s->wake_fd, .events = POLLIN}};
     while (rt_sched_load(s->sched) > 0 && rt_seconds() < until) {
         if (poll(p, 2, DRAIN_LOOK_MS) > 0) {
             RT_LOG(&s->log, "warning", "stopping at once",
@@ -135,7 +138,8 @@ static void drain(rt_server *s, int signal_fd) {
 /* Until a signal comes or the device is lost; then everything ends. */
 static bool serve(rt_server *s, int signal_fd, lb_err *err) {
     struct signalfd_siginfo info;
-    struct pollfd p[2] = {{.fd = signal_fd, .events = POLLIN}, {.fd = s->wake_fd, .events = POLLIN}};
+    struct pollfd p[2] = {{.fd = signal_fd, .events = POLLIN},
+                          {.fd = s->wake_fd, .events = POLLIN}};
     while (poll(p, 2, -1) < 0 && errno == EINTR) {
     }
     if ((p[0].revents & POLLIN) != 0 && read(signal_fd, &info, sizeof info) == sizeof info) {
@@ -146,7 +150,8 @@ static bool serve(rt_server *s, int signal_fd, lb_err *err) {
         rt_sched_close(s->sched);
         rt_http_quiesce(s);
         drain(s, signal_fd);
-    } else { /* the health check shows red for a moment, and what was being answered gets its error */
+    } else { /* the health check shows red for a moment, and what was being answered gets its error
+              */
         RT_LOG(&s->log, "error", "device lost", RT_LOG_S("exit", "70"));
         poll(p, 1, LOST_GRACE_MS);
     }
@@ -165,6 +170,8 @@ static void stop(rt_server *s) {
         rt_sched_stop(s->sched);
     }
     rt_engine_stop(s->engine);
+    rt_history_free(&s->history);
+    pthread_mutex_destroy(&s->large);
 }
 
 static bool run(rt_server *s, lb_err *err) {

@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "chat/render.h"
 #include "server/config.h"
+#include "server/history.h"
 #include "server/log.h"
 #include "server/metrics.h"
 #include "server/sched.h"
@@ -29,6 +30,7 @@ typedef struct rt_server {
     rt_log log;
     rt_metrics metrics;
     rt_watch watch;
+    rt_history history;
     rt_chat_caps caps; /* of model->chat */
     int64_t started;   /* Unix time */
     uint64_t salt;     /* of ids */
@@ -62,6 +64,7 @@ struct rt_request {
     const char *type;        /* Content-Type */
     const char *retry_after; /* NULL: none */
     const char *allow;       /* methods, with 405 */
+    const char *policy;      /* Content-Security-Policy; NULL: none */
     lb_text out;
 
     /* A reply that is a stream: appends to `out` what there is next, waiting for it; false when

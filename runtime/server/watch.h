@@ -1,10 +1,10 @@
 /* watch.h -- looks after connections: a client that does not move is shut out.
  *
  * A connection has header_s for the head of its next request, whatever comes in between (so bytes
- * sent one a second do not keep it); a body must come at min_rate after a grace of RT_WATCH_GRACE_S;
- * and what is sent to a client must be taken within header_s and the time that min_rate gives it.
- * Times of libmicrohttpd itself start anew with every byte, and do not run while a request is
- * worked on. */
+ * sent one a second do not keep it); a body must come at min_rate after a grace of
+ * RT_WATCH_GRACE_S; and what is sent to a client must be taken within header_s and the time that
+ * min_rate gives it. Times of libmicrohttpd itself start anew with every byte, and do not run while
+ * a request is worked on. */
 #ifndef RT_SERVER_WATCH_H
 #define RT_SERVER_WATCH_H
 
@@ -36,7 +36,8 @@ typedef struct rt_watch {
     bool stop;
 } rt_watch;
 
-bool rt_watch_start(rt_watch *w, double header_s, double rate_bytes, lb_err *err); /* LB_RESOURCES */
+bool rt_watch_start(rt_watch *w, double header_s, double rate_bytes,
+                    lb_err *err); /* LB_RESOURCES */
 void rt_watch_stop(rt_watch *w);
 
 /* A connection begins; NULL without memory. And ends, before its descriptor is closed. */

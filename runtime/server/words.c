@@ -32,7 +32,8 @@ static bool read_words(rt_ask *a, bool *special, lb_err *err) {
     }
     a->text = text;
     a->no_parse = !parse;
-    return text.s != NULL || lb_err_set(err, LB_MISSING, "content: it is required, or prompt, or "
+    return text.s != NULL || lb_err_set(err, LB_MISSING,
+                                        "content: it is required, or prompt, or "
                                         "messages");
 }
 

@@ -15,9 +15,13 @@
 /* ---- tokenizer: one table of pieces, put together at start */
 
 static const char *const PIECES[] = {
-    "<eog>", "<user>", "<bot>", "own", "DEF", "HI", "ser", " fox", "\nUs", "er:", "</think>", "<think>",
-    "<tool_call>", "</tool_call>", "{\"name\": \"", "\", \"arguments\": {", "Hello", " from", " the",
-    " stub", "word ", "\xF0\x9F", "\x8C\x8D", "\xE4", "\xBD\xA0"};
+    "<eog>",       "<user>",       "<bot>",         "own",
+    "DEF",         "HI",           "ser",           " fox",
+    "\nUs",        "er:",          "</think>",      "<think>",
+    "<tool_call>", "</tool_call>", "{\"name\": \"", "\", \"arguments\": {",
+    "Hello",       " from",        " the",          " stub",
+    "word ",       "\xF0\x9F",     "\x8C\x8D",      "\xE4",
+    "\xBD\xA0"};
 enum { N_PIECES = sizeof PIECES / sizeof PIECES[0], N_VOCAB = 256 + N_PIECES, TEXT_MAX = 1024 };
 
 typedef struct tables {
@@ -34,12 +38,23 @@ static const rt_special SPECIALS[] = {
 static const uint32_t SPECIAL_BYTES[] = {6, 5};
 static const uint32_t EOG[] = {STUB_EOG};
 
-static const struct rt_tokenizer TOKENIZER = {
-    .kind = RT_TOKENIZER_BYTES, .n_tokens = N_VOCAB, .text = T.text, .text_at = T.text_at,
-    .type = T.type, .text_max_bytes = 20, .byte_id = T.byte_id, .merge_slots = NO_SLOTS,
-    .specials = SPECIALS, .n_specials = 3, .special_bytes = SPECIAL_BYTES, .n_special_bytes = 2,
-    .bos = RT_TOKEN_NONE, .eos = STUB_EOG, .unknown = RT_TOKEN_NONE,
-    .eog = EOG, .n_eog = 1};
+static const struct rt_tokenizer TOKENIZER = {.kind = RT_TOKENIZER_BYTES,
+                                              .n_tokens = N_VOCAB,
+                                              .text = T.text,
+                                              .text_at = T.text_at,
+                                              .type = T.type,
+                                              .text_max_bytes = 20,
+                                              .byte_id = T.byte_id,
+                                              .merge_slots = NO_SLOTS,
+                                              .specials = SPECIALS,
+                                              .n_specials = 3,
+                                              .special_bytes = SPECIAL_BYTES,
+                                              .n_special_bytes = 2,
+                                              .bos = RT_TOKEN_NONE,
+                                              .eos = STUB_EOG,
+                                              .unknown = RT_TOKEN_NONE,
+                                              .eog = EOG,
+                                              .n_eog = 1};
 
 static void fill_tables(void) {
     uint32_t at = 0;
@@ -115,11 +130,17 @@ static void read_script(const uint32_t *h, uint32_t n, script *s) {
     if (say != NULL) {
         *say = '\0';
     }
-    *s = (script){.text = answer, .n = unescape(answer), .delay = order(text, "#delay="),
-                  .prefill = order(text, "#prefill="), .fail = order(text, "#fail="),
-                  .lost = order(text, "#lost="), .nan = order(text, "#nan="),
-                  .inf = order(text, "#inf="), .ninf = order(text, "#ninf="),
-                  .pfail = order(text, "#pfail="), .loop = strstr(text, "#loop") != NULL,
+    *s = (script){.text = answer,
+                  .n = unescape(answer),
+                  .delay = order(text, "#delay="),
+                  .prefill = order(text, "#prefill="),
+                  .fail = order(text, "#fail="),
+                  .lost = order(text, "#lost="),
+                  .nan = order(text, "#nan="),
+                  .inf = order(text, "#inf="),
+                  .ninf = order(text, "#ninf="),
+                  .pfail = order(text, "#pfail="),
+                  .loop = strstr(text, "#loop") != NULL,
                   .flat = strstr(text, "#flat") != NULL};
     free(text);
 }
@@ -247,24 +268,42 @@ static bool step(uint8_t *const *arenas, const rt_step *s, rt_pool *pool, lb_err
 
 extern bool stub_render(struct rt_chat_ctx *c);
 
-static const struct rt_output_format FORMAT = {
-    .name = "stub", .think_begin = "<think>", .think_end = "</think>", .form = RT_CALLS_JSON,
-    .call_begin = "<tool_call>", .call_end = "</tool_call>", .turn_end = "</turn>"};
+static const struct rt_output_format FORMAT = {.name = "stub",
+                                               .think_begin = "<think>",
+                                               .think_end = "</think>",
+                                               .form = RT_CALLS_JSON,
+                                               .call_begin = "<tool_call>",
+                                               .call_end = "</tool_call>",
+                                               .turn_end = "</turn>"};
 static const struct rt_chat_template CHAT = {.render = stub_render, .output = &FORMAT};
 
 void stub_model_make(uint32_t ctx, uint32_t slots, uint32_t chunk, rt_model *out) {
     uint32_t t_max = chunk > slots ? chunk : slots;
     fill_tables();
     stub_ctx = ctx;
-    *out = (rt_model){
-        .abi_version = RT_ABI_VERSION, .name = "stub", .arch_row = "any-cpu", .n_vocab = N_VOCAB,
-        .n_embd = 1, .n_layers = 1, .ctx = ctx, .slots = slots, .chunk = chunk, .t_max = t_max,
-        .logit_rows_max = t_max, .kv_type = "u32",
-        .arena_bytes = {0, (uint64_t)slots * ctx * sizeof(uint32_t), 0,
-                        (uint64_t)t_max * N_VOCAB * sizeof(float)},
-        .weights_linked = true, .tokenizer = &TOKENIZER, .chat = &CHAT,
-        .sampling = {.temperature = 0.8F, .top_p = 0.95F, .min_p = 0.05F, .repeat_penalty = 1.0F,
-                     .top_k = 40, .repeat_last_n = 64},
-        .info_json = "{\"schema\": \"lagen.manifest/1\", \"name\": \"stub\"}",
-        .step = step};
+    *out = (rt_model){.abi_version = RT_ABI_VERSION,
+                      .name = "stub",
+                      .arch_row = "any-cpu",
+                      .n_vocab = N_VOCAB,
+                      .n_embd = 1,
+                      .n_layers = 1,
+                      .ctx = ctx,
+                      .slots = slots,
+                      .chunk = chunk,
+                      .t_max = t_max,
+                      .logit_rows_max = t_max,
+                      .kv_type = "u32",
+                      .arena_bytes = {0, (uint64_t)slots * ctx * sizeof(uint32_t), 0,
+                                      (uint64_t)t_max * N_VOCAB * sizeof(float)},
+                      .weights_linked = true,
+                      .tokenizer = &TOKENIZER,
+                      .chat = &CHAT,
+                      .sampling = {.temperature = 0.8F,
+                                   .top_p = 0.95F,
+                                   .min_p = 0.05F,
+                                   .repeat_penalty = 1.0F,
+                                   .top_k = 40,
+                                   .repeat_last_n = 64},
+                      .info_json = "{\"schema\": \"lagen.manifest/1\", \"name\": \"stub\"}",
+                      .step = step};
 }

@@ -75,6 +75,14 @@ def test_health_models_metrics():
         assert "# TYPE lagen_steps_total counter" in text
 
 
+def test_page():
+    with Server() as s:
+        r = s.get("/")
+        text = r.body.decode()
+        assert r.status == 200 and r.headers["Content-Type"].startswith("text/html") and "default-src 'none'" in r.headers["Content-Security-Policy"]
+        assert text.startswith("<!doctype html>") and "http://" not in text and "https://" not in text and "innerHTML" not in text
+
+
 def test_errors_have_the_vendors_shape():
     with Server() as s:
         r = s.get("/v1/nothing")
