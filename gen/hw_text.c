@@ -46,6 +46,9 @@ static lg_value *row_object(const lg_hw_row *row, lg_builder *b) {
         lg_build_set_string(b, map, "features", row->features);
     }
     set_numbers(b, map, row);
+    if (row->gpu && row->compute_minor == 0) { /* the one number of which 0 means something */
+        lg_build_set_uint(b, map, "compute_minor", 0);
+    }
     if (row->gpu) {
         set_caps(b, map, row);
     }

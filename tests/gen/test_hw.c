@@ -12,6 +12,7 @@
 
 #include "at.h"
 #include "hw.h"
+#include "hw_rows.h"
 #include "value_text.h"
 
 static lb_arena arena;
@@ -224,6 +225,12 @@ static void json_lists_every_row_and_number(void **state) {
         }
         if (strcmp(name, "gb10") == 0) {
             assert_string_equal(kind, "device");
+        }
+        bool gpu = strcmp(kind, "gpu") == 0;
+        for (const lg_hw_number *x = lg_hw_numbers; gpu && x->name != NULL; x++) {
+            if (strcmp(x->name, "vector_bits") != 0) { /* of CPUs */
+                assert_true(lg_at_uint(&item, x->name, &v, &e));
+            }
         }
     }
     lb_text_init(&t, &arena);
