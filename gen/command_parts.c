@@ -8,6 +8,18 @@
 
 #include "kv.h"
 
+bool lg_command_parse(lg_context *c, const lb_command *command, int argc, char *const *argv,
+                      bool *done, lb_err *err) {
+    *done = false;
+    if (!lb_options_parse(command, argc, argv, done, err)) {
+        return false;
+    }
+    if (*done) {
+        lb_options_help(command, c->out);
+    }
+    return true;
+}
+
 lg_model_args lg_model_args_default(void) {
     return (lg_model_args){.arch = "native", .kv = "f16", .slots = 1};
 }
@@ -42,15 +54,8 @@ uint32_t lg_model_options(lg_model_args *a, lb_opt *options) {
 
 bool lg_model_parse(lg_context *c, const lb_command *command, const lg_model_args *a, int argc,
                     char *const *argv, lg_request *rq, bool *done, lb_err *err) {
-    bool help = false;
-    *done = false;
-    if (!lb_options_parse(command, argc, argv, &help, err)) {
-        return false;
-    }
-    if (help) {
-        lb_options_help(command, c->out);
-        *done = true;
-        return true;
+    if (!lg_command_parse(c, command, argc, argv, done, err) || *done) {
+        return *done;
     }
     if (a->model == NULL) {
         return lb_err_set(err, LB_USAGE, "%s needs --model FILE; see %s --help", command->name,

@@ -13,6 +13,11 @@ typedef struct lg_model_args {
     uint64_t ctx, slots, chunk;
 } lg_model_args;
 
+/* Parses a command's line. With --help its text is the result and *done is set. Fails with
+ * LB_USAGE. */
+bool lg_command_parse(lg_context *c, const lb_command *command, int argc, char *const *argv,
+                      bool *done, lb_err *err);
+
 lg_model_args lg_model_args_default(void);
 
 /* Fills options[0..LG_MODEL_OPTIONS) with --model --arch --ctx --slots --chunk --kv --pre

@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/options.h"
 #include "command.h"
 #include "command_parts.h"
 #include "inspect.h"
@@ -170,7 +169,7 @@ bool lg_command_plan(lg_context *c, int argc, char *const *argv, lb_err *err) {
 bool lg_command_inspect(lg_context *c, int argc, char *const *argv, lb_err *err) {
     const char *path = NULL;
     bool json = false;
-    bool help = false;
+    bool done = false;
     const lb_opt options[] = {{"--json", NULL, LB_OPT_FLAG, &json, 0, 0, false, NULL, NULL,
                                "print JSON (schema lagen.inspect/1)"}};
     const lb_positional pos[] = {
@@ -182,12 +181,8 @@ bool lg_command_inspect(lg_context *c, int argc, char *const *argv, lb_err *err)
                                 1,
                                 pos,
                                 1};
-    if (!lb_options_parse(&command, argc, argv, &help, err)) {
-        return false;
-    }
-    if (help) {
-        lb_options_help(&command, c->out);
-        return true;
+    if (!lg_command_parse(c, &command, argc, argv, &done, err) || done) {
+        return done;
     }
     lg_gguf *file = NULL;
     bool ok = lg_gguf_open(path, c->arena, &file, err) && lg_inspect(file, path, json, c->out, err);
@@ -197,17 +192,13 @@ bool lg_command_inspect(lg_context *c, int argc, char *const *argv, lb_err *err)
 
 bool lg_command_targets(lg_context *c, int argc, char *const *argv, lb_err *err) {
     bool json = false;
-    bool help = false;
+    bool done = false;
     const lb_opt options[] = {{"--json", NULL, LB_OPT_FLAG, &json, 0, 0, false, NULL, NULL,
                                "print a list of objects with every number of each row"}};
     const lb_command command = {
         "lagen targets", "Lists the hardware rows that --arch takes.", NULL, options, 1, NULL, 0};
-    if (!lb_options_parse(&command, argc, argv, &help, err)) {
-        return false;
-    }
-    if (help) {
-        lb_options_help(&command, c->out);
-        return true;
+    if (!lg_command_parse(c, &command, argc, argv, &done, err) || done) {
+        return done;
     }
     return lg_targets(json, c->out, err);
 }

@@ -3,8 +3,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "base/options.h"
 #include "command.h"
+#include "command_parts.h"
 #include "synth.h"
 
 typedef struct progress_of {
@@ -21,7 +21,7 @@ bool lg_command_synth(lg_context *c, int argc, char *const *argv, lb_err *err) {
     lg_synth_options o = {.stop = c->stop, .progress = progress};
     progress_of p = {c, 0};
     uint64_t layers = 0;
-    bool help = false;
+    bool done = false;
     const lb_opt options[] = {
         {"--out", "-o", LB_OPT_NAME, (void *)&o.out_path, 0, 0, false, NULL, "FILE",
          "the GGUF file to write"},
@@ -45,12 +45,8 @@ bool lg_command_synth(lg_context *c, int argc, char *const *argv, lb_err *err) {
                                 6,
                                 pos,
                                 1};
-    if (!lb_options_parse(&command, argc, argv, &help, err)) {
-        return false;
-    }
-    if (help) {
-        lb_options_help(&command, c->out);
-        return true;
+    if (!lg_command_parse(c, &command, argc, argv, &done, err) || done) {
+        return done;
     }
     if (o.out_path == NULL) {
         return lb_err_set(err, LB_USAGE, "lagen synth needs --out FILE; see lagen synth --help");

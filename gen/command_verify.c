@@ -11,8 +11,8 @@
 #include "at.h"
 #include "base/digest.h"
 #include "base/file.h"
-#include "base/options.h"
 #include "command.h"
+#include "command_parts.h"
 #include "cubin_check.h"
 #include "manifest.h"
 #include "outdir.h"
@@ -281,7 +281,7 @@ static bool verify(lg_context *c, const char *dir, bool replayed, lb_err *err) {
 
 bool lg_command_verify(lg_context *c, int argc, char *const *argv, lb_err *err) {
     const char *dir = NULL;
-    bool help = false;
+    bool done = false;
     bool replayed = false;
     const lb_opt options[] = {{"--replay", NULL, LB_OPT_FLAG, &replayed, 0, 0, false, NULL, NULL,
                                "make every launch of a GPU program on the recorder, a\n"
@@ -298,12 +298,8 @@ bool lg_command_verify(lg_context *c, int argc, char *const *argv, lb_err *err) 
         1,
         pos,
         1};
-    if (!lb_options_parse(&command, argc, argv, &help, err)) {
-        return false;
-    }
-    if (help) {
-        lb_options_help(&command, c->out);
-        return true;
+    if (!lg_command_parse(c, &command, argc, argv, &done, err) || done) {
+        return done;
     }
     return verify(c, dir, replayed, err);
 }

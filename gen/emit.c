@@ -1,59 +1,15 @@
-/* emit.c -- see emit.h. Renders into a list of files first; writes when all of them exist. POSIX
- * (opendir). */
-#define _POSIX_C_SOURCE 200809L
+/* emit.c -- see emit.h. Renders into a list of files first (emit_files.c); writes when all of them
+ * exist. */
 #include "emit.h"
 
-#include <dirent.h>
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "emit_parts.h"
 #include "emit_value.h"
 #include "plan_json.h"
 #include "value_text.h"
-
-enum { FILES_MAX = 4096, FILE_BYTES_MAX = 64 << 20 };
-
-static bool keep_going(const lg_emitter *e, lb_err *err) {
-    return e->o->stop == NULL || *e->o->stop == 0 ||
-           lb_err_set(err, LB_CANCELLED, "stopped; %s is as it was", e->o->out);
-}
-
-bool lg_emit_add(lg_emitter *e, const char *path, const void *data, size_t n_bytes, lb_err *err) {
-    if (!keep_going(e, err)) {
-        return false;
-    }
-    if (e->n_files == FILES_MAX) {
-        return lb_err_set(err, LB_LIMIT, "%s: more than %d emitted files", path, FILES_MAX);
-    }
-    const char *name = lb_strndup(e->arena, path, strlen(path), err);
-    if (name == NULL) {
-        return false;
-    }
-    e->files[e->n_files++] = (lg_emit_file){name, data, n_bytes};
-    return true;
-}
-
-/* Renders one template into one file. */
-bool lg_emit_render(lg_emitter *e, const char *template, const lg_value *params, const char *path,
-                    lb_err *err) {
-    lb_text text;
-    lb_text_init(&text, e->arena);
-    return lg_host_render(e->host, template, params, &text, err) && lb_text_done(&text, err) &&
-           lg_emit_add(e, path, text.data, text.n_bytes, err);
-}
-
-/* A file of lagen's own folder, copied as it is. */
-static bool copy_in(lg_emitter *e, const char *from, const char *to, lb_err *err) {
-    char *data = NULL;
-    size_t n = 0;
-    const char *path = lb_format(e->arena, err, "%s/%s", e->o->root, from);
-    return path != NULL && lb_read_file(path, FILE_BYTES_MAX, e->arena, &data, &n, err) &&
-           lg_emit_add(e, to, data, n, err);
-}
 
 /* ---- kernels */
 
@@ -106,45 +62,6 @@ static bool render_plain(lg_emitter *e, const lg_value *all, const char *step, l
            lg_emit_render(e, step, all, "src/plain/step.c", err);
 }
 
-static int by_name(const void *a, const void *b) {
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
-/* The headers of templates/lib, sorted: what kernel text includes. */
-static bool copy_headers(lg_emitter *e, lb_err *err) {
-    const char *dir = lb_format(e->arena, err, "%s/templates/lib", e->o->root);
-    DIR *d = dir == NULL ? NULL : opendir(dir);
-    if (d == NULL) {
-        return dir != NULL && lb_err_set(err, LB_IO, "%s: %s", dir, strerror(errno));
-    }
-    enum { HEADERS_MAX = 64 };
-    const char *names[HEADERS_MAX];
-    size_t n = 0;
-    bool ok = true;
-    for (struct dirent *f = readdir(d); ok && f != NULL; f = readdir(d)) {
-        size_t len = strlen(f->d_name);
-        if (len <= 2 || strcmp(f->d_name + len - 2, ".h") != 0) {
-            continue;
-        }
-        if (n == HEADERS_MAX) {
-            ok = lb_err_set(err, LB_LIMIT, "%s: more than %d headers", dir, HEADERS_MAX);
-            break;
-        }
-        names[n] = lb_strndup(e->arena, f->d_name, len, err);
-        ok = names[n++] != NULL;
-    }
-    closedir(d);
-    if (ok) {
-        qsort(names, n, sizeof *names, by_name);
-    }
-    for (size_t i = 0; ok && i < n; i++) {
-        const char *from = lb_format(e->arena, err, "templates/lib/%s", names[i]);
-        const char *to = lb_format(e->arena, err, "src/lib/%s", names[i]);
-        ok = from != NULL && to != NULL && copy_in(e, from, to, err);
-    }
-    return ok;
-}
-
 /* ---- the runtime's sources */
 
 /* The kinds of lines in files.list that belong to the program: of its parts, the .c files go into
@@ -181,7 +98,7 @@ static bool copy_runtime(lg_emitter *e, lg_builder *b, lg_value *const lists[N_L
         if (to >= 0) {
             const char *name =
                 lb_format(e->arena, err, "runtime/%.*s", (int)(len - kind - 1), line + kind + 1);
-            if (name == NULL || !copy_in(e, name, name, err)) {
+            if (name == NULL || !lg_emit_copy(e, name, name, err)) {
                 return false;
             }
             size_t end = strlen(name);
@@ -316,7 +233,7 @@ static bool render_gpu(lg_emitter *e, const lg_value *all, lb_err *err) {
 /* All text that depends on the plan and the model's own words, and could be refused. */
 static bool render_parts(lg_emitter *e, lb_err *err) {
     const lg_value *all = NULL;
-    return lg_emit_params(e->plan, e->o, "", e->arena, &all, err) && copy_headers(e, err) &&
+    return lg_emit_params(e->plan, e->o, "", e->arena, &all, err) && lg_emit_headers(e, err) &&
            (e->plan->hw->gpu ? render_gpu : render_cpu)(e, all, err) && lg_emit_text_parts(e, err);
 }
 
@@ -354,59 +271,12 @@ static bool render_program(lg_emitter *e, const lg_proof *proof, lb_err *err) {
            add_json(e, proof, err) && add_manifest(e, info, err);
 }
 
-static bool is_emitted(const lg_emitter *e, const char *path) {
-    for (uint32_t i = 0; i < e->n_files; i++) {
-        if (strcmp(e->files[i].path, path) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* Files that an earlier emission into this folder listed and this one does not have: a folder holds
- * what its manifest says, whatever was in it before. */
-static bool remove_stale(const lg_emitter *e, lb_err *err) {
-    const lg_value *old = NULL;
-    if (!lg_manifest_read(e->o->out, e->arena, &old, NULL)) {
-        return true; /* none, or not ours to judge */
-    }
-    const lg_value *list = lg_value_find(old, "emitted");
-    for (size_t i = 0; i < lg_value_count(list); i++) {
-        const char *path = lg_value_find(list->u.array.items[i], "path")->u.string.bytes;
-        if (is_emitted(e, path) || path[0] == '/' || strstr(path, "..") != NULL) {
-            continue;
-        }
-        if (!lg_outdir_remove(e->o->folder, path, err)) {
-            return false;
-        }
-    }
-    return true;
-}
-
-static bool write_files(const lg_emitter *e, lg_emit_result *result, lb_err *err) {
-    *result = (lg_emit_result){.n_files = e->n_files};
-    if (!remove_stale(e, err)) {
-        return false;
-    }
-    for (uint32_t i = 0; i < e->n_files; i++) {
-        const lg_emit_file *file = &e->files[i];
-        bool changed = false;
-        if (!keep_going(e, err) || !lg_outdir_write(e->o->folder, file->path, file->data,
-                                                    file->n_bytes, &changed, err)) {
-            return false;
-        }
-        result->n_changed += changed;
-    }
-    return keep_going(e, err) && lg_outdir_commit(e->o->folder, "manifest.json", err);
-}
-
 bool lg_emit(const lg_plan *plan, const lg_proof *proof, lg_host *host, const lg_emit_options *o,
              lb_arena *arena, lg_emit_result *result, lb_err *err) {
     lg_emitter e = {.plan = plan, .host = host, .o = o, .arena = arena};
-    e.files = lb_alloc_n(arena, FILES_MAX, sizeof *e.files, err);
-    return e.files != NULL && render_parts(&e, err) &&
+    return lg_emit_begin(&e, err) && render_parts(&e, err) &&
            (o->image == NULL || o->image(o->image_arg, e.image_digest, err)) &&
-           render_program(&e, proof, err) && write_files(&e, result, err);
+           render_program(&e, proof, err) && lg_emit_write(&e, result, err);
 }
 
 /* "m-00001-of-00003" -> "m" */

@@ -18,12 +18,24 @@ typedef struct lg_emitter {
     char image_digest[LB_DIGEST_HEX_BYTES]; /* of the packed image, once it is there; else "" */
 } lg_emitter;
 
-/* Adds a file to be written; `data` must live in the arena or longer. */
+/* emit_files.c: an empty list of files. */
+bool lg_emit_begin(lg_emitter *e, lb_err *err);
+
+/* Adds a file to be written; `data` must live in the arena or longer. LB_CANCELLED when stopped. */
 bool lg_emit_add(lg_emitter *e, const char *path, const void *data, size_t n_bytes, lb_err *err);
 
 /* Renders one template of templates/ into one file. */
 bool lg_emit_render(lg_emitter *e, const char *template, const lg_value *params, const char *path,
                     lb_err *err);
+
+/* Adds a file of lagen's own folder, copied as it is. */
+bool lg_emit_copy(lg_emitter *e, const char *from, const char *to, lb_err *err);
+
+/* Adds the headers of templates/lib, sorted: what kernel text includes. */
+bool lg_emit_headers(lg_emitter *e, lb_err *err);
+
+/* Puts all files into the program's folder, and takes away what an earlier emission left there. */
+bool lg_emit_write(const lg_emitter *e, lg_emit_result *result, lb_err *err);
 
 /* emit_info.c: the tree that `info --json` prints: model, target, options, sizes, compiler. */
 bool lg_emit_info(lg_emitter *e, const lg_value *all, const lg_value **out, lb_err *err);

@@ -107,15 +107,4 @@ function M.image_bytes(quant, n, k)
   return (n + 15) // 16 * 16 * (k // quant.qblock_elems) * quant.qblock_bytes
 end
 
--- Offsets by name and the end of a carve list of dynamic shared memory.
-function M.smem_offsets(list)
-  local at, offsets = 0, {}
-  for _, s in ipairs(list) do
-    at = round_up(at, s.align)
-    offsets[s.name] = at
-    at = at + s.bytes
-  end
-  return offsets, at
-end
-
 return M

@@ -242,6 +242,23 @@ def another_context_leaves_no_old_kernels():
     assert files_of(out).keys() == files_of(fresh).keys()
 
 
+def a_manifest_that_lists_nothing_is_no_crash():
+    """Intact by its own digest, and of a folder that lagen wrote; it just says nothing of files."""
+    import hashlib
+    out = FOLDER / "listless"
+    for member in ("", ', "emitted": 7', ', "emitted": [3, {"path": 5}, {"path": "/etc/x"}, {"path": "../x"}, {}]'):
+        shutil.rmtree(out, ignore_errors=True)
+        out.mkdir()
+        tree = json.loads('{"schema": "lagen.manifest/1"' + member + "}")
+        bare = json.dumps(tree, indent=2) + "\n"
+        tree["manifest_sha256"] = hashlib.sha256(bare.encode()).hexdigest()
+        (out / "manifest.json").write_text(json.dumps(tree, indent=2) + "\n")
+        p = lagen("verify", out)
+        assert p.returncode == 3 and "its own SHA-256" not in p.stderr and "manifest.json" in p.stderr, p.stderr
+        emit(out)
+        assert lagen("verify", out).returncode == 0
+
+
 def emitted_text_is_clean():
     out = FOLDER / "clean"
     emit(out)
@@ -508,7 +525,8 @@ def main():
     for test in (help_is_there, usage_errors_are_2, missing_things_are_1, limits_name_what_would_do, json_is_json,
                  plan_text_and_json_agree, dumps_are_stable, every_cpu_row_plans, a_66_gib_model_is_planned_at_once,
                  header_only_plans_like_the_whole, two_folders_are_byte_identical, a_second_emit_writes_nothing,
-                 another_context_leaves_no_old_kernels, emitted_text_is_clean, emitted_lines_are_short,
+                 another_context_leaves_no_old_kernels,
+                 a_manifest_that_lists_nothing_is_no_crash, emitted_text_is_clean, emitted_lines_are_short,
                  emitted_folder_has_its_digests, linked_weights_need_no_image, a_model_of_one_layer_and_odd_name,
                  stopping_synth_leaves_nothing, stopping_a_pack_leaves_nothing, a_failed_emit_keeps_the_old_program,
                  a_closed_pipe_is_no_crash, verify_accepts_what_was_emitted, verify_sees_every_damaged_file,
