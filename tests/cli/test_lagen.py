@@ -463,7 +463,7 @@ def wrong_models_are_refused():
         ("heads over kv", tiny(number(heads + "_kv", 3)), f"key '{heads}' is 4, not a multiple of head_count_kv 3"),
         ("odd key_length", tiny(number("llama.attention.key_length", 15) | number("llama.rope.dimension_count", 14)), "is 64 x 64; its metadata asks for 64 x 60"),
         ("another value_length", tiny(number("llama.attention.value_length", 8)), "value_length' is 8; lagen needs key_length, 16"),
-        ("experts", tiny(number("llama.expert_count", 8)), "mixtures of experts of architecture 'llama' are not supported"),
+        ("experts", tiny(number("llama.expert_count", 8)), "no key 'llama.expert_used_count'"),
         ("missing tensor", tiny(drop=["blk.1.ffn_up.weight"]),
          "no tensor 'blk.1.ffn_up.weight', which architecture 'llama' requires"),
         ("missing embedding", tiny(drop=["token_embd.weight"]), "no matrix 'token_embd.weight'"),

@@ -33,7 +33,7 @@ COMMON = {
                      "rope.scaling.yarn_beta_slow"), REAL),
     "rope.scaling.type": STRING}
 OWN = {
-    "llama": {"attention.head_count": INT, "attention.head_count_kv": INT, "rope.scale_linear": REAL},
+    "llama": {"attention.head_count": INT, "attention.head_count_kv": INT, "rope.scale_linear": REAL, "expert_used_count": INT},
     "laguna": {
         **dict.fromkeys(("attention.head_count", "attention.head_count_kv", "attention.sliding_window_pattern"), INT | LIST),
         **dict.fromkeys(("nextn_predict_layers", "expert_group_count", "attention.key_length_swa", "attention.value_length_swa",
@@ -44,7 +44,10 @@ OWN = {
                          "rope.freq_base_swa"), REAL),
         "expert_weights_norm": BOOL}}
 T = "tokenizer.ggml."
+S = "general.sampling."
 OTHERS = {
+    **dict.fromkeys((S + "temp", S + "top_p", S + "min_p", S + "penalty_repeat"), REAL),
+    **dict.fromkeys((S + "top_k", S + "penalty_last_n"), INT),
     "general.architecture": STRING, ALIGN: {U32}, "split.count": INT, "tokenizer.chat_template": STRING,
     **dict.fromkeys((T + "model", T + "pre"), STRING),
     **dict.fromkeys((T + "tokens", T + "scores", T + "token_type", T + "merges"), set()),  # lists, and not of what we put in them
@@ -140,11 +143,12 @@ def check_types(t, name, right, make, command):
 def check_keys(t, parts):
     for arch, make in (("llama", tiny), ("laguna", parts.bent)):
         for name, right in {**COMMON, **OWN[arch]}.items():
-            context = yarn(arch) if "rope.scaling" in name else {}
+            context = yarn(arch) if "rope.scaling" in name else number("llama.expert_count", 8) if arch == "llama" and \
+                name == "expert_used_count" else {}
             check_types(t, f"{arch}.{name}", right, lambda change: make({**context, **change}),
-                        PLAN + (FROM_KEYS if context else []))
+                        PLAN + (FROM_KEYS if "rope.scaling" in name else []))
     for name, right in OTHERS.items():
-        check_types(t, name, right, tiny, EMIT if name.startswith("tok") else PLAN)
+        check_types(t, name, right, tiny, EMIT if name.startswith((T, S)) or name.endswith("template") else PLAN)
     for name, right in SHOWN.items():
         check_types(t, name, right, tiny, INSPECT)
 
