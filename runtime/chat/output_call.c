@@ -118,6 +118,9 @@ static bool json_call(rt_output *o) {
         o->name.n == 0 || !json_arguments(o, call, &arguments)) {
         return false;
     }
+    if (o->f->form == RT_CALLS_BARE && !rt_is_tool(o->tools, rt_bytes_string(&o->name))) {
+        return false; /* nothing marks it as a call but its name: an answer may be JSON too */
+    }
     rt_out_call(o, rt_bytes_string(&o->name), arguments);
     return true;
 }

@@ -120,6 +120,9 @@ bool rt_is_call_name(rt_string s);
 /* Appends `s` as a JSON string; bytes that are no UTF-8 become U+FFFD. */
 void rt_json_quote(rt_output *o, rt_bytes *to, rt_string s);
 
+/* True if the request has a function of this name. */
+bool rt_is_tool(const json_t *tools, rt_string name);
+
 /* True if `value`, given for argument `key` of function `name`, is a text as it stands: it is no
  * JSON, or the schema wants a string, or it allows one and nothing of the kind that `value` is as
  * JSON. */

@@ -122,18 +122,27 @@ static bool equals(const json_t *text, rt_string s) {
            memcmp(json_string_value(text), s.s, s.n) == 0;
 }
 
-/* The schema of an argument, or NULL. */
-static const json_t *schema_of(const json_t *tools, rt_string name, rt_string key) {
+/* The request's function of this name, or NULL. */
+static const json_t *function_of(const json_t *tools, rt_string name) {
     for (size_t i = 0; i < json_array_size(tools); i++) {
         const json_t *tool = json_array_get(tools, i);
         const json_t *function = json_object_get(tool, "function");
         function = function == NULL ? tool : function;
         if (equals(json_object_get(function, "name"), name)) {
-            const json_t *parameters = json_object_get(function, "parameters");
-            return json_object_getn(json_object_get(parameters, "properties"), key.s, key.n);
+            return function;
         }
     }
     return NULL;
+}
+
+bool rt_is_tool(const json_t *tools, rt_string name) {
+    return function_of(tools, name) != NULL;
+}
+
+/* The schema of an argument, or NULL. */
+static const json_t *schema_of(const json_t *tools, rt_string name, rt_string key) {
+    const json_t *parameters = json_object_get(function_of(tools, name), "parameters");
+    return json_object_getn(json_object_get(parameters, "properties"), key.s, key.n);
 }
 
 /* What JSON values can be, as bits. */

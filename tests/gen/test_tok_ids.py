@@ -19,6 +19,7 @@ TOOL = ROOT / os.environ.get("LAGEN_BUILD", "build") / "tests" / "gen" / "tok_id
 SHARED = ROOT.parent / "shared" / "vocab"
 SPM = SHARED / "ggml-vocab-llama-spm.gguf"
 MODELS = {
+    "laguna-tiny": ROOT / "models" / "laguna-tiny" / "laguna-tiny.gguf",
     "smollm2": ROOT / "build" / "models" / "SmolLM2-135M-Instruct.Q4_1.gguf",
     "gpt-2": SHARED / "ggml-vocab-gpt-2.gguf",
     "falcon": SHARED / "ggml-vocab-falcon.gguf",

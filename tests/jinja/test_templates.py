@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Chat templates, compiled to C, against jinja2: every template of tests/jinja/fixtures, and of ../shared/chat-templates
-where that is there, over every conversation of conversations.py, byte for byte.
+"""Chat templates, compiled to C, against jinja2: every template of tests/jinja/fixtures and models/, and of
+../shared/chat-templates where that is there, over every conversation of conversations.py, byte for byte.
 
 Without jinja2 the fixtures are compared with the digests in fixtures/expected.json (--bless writes them).
 """
@@ -205,7 +205,7 @@ def run_with_digests(paths, program, objects, conversations):
 def main():
     os.chdir(ROOT)
     work = os.path.join(BUILD, "tests", "jinja", "templates")
-    fixtures = sorted(glob.glob("tests/jinja/fixtures/*.jinja"))
+    fixtures = sorted(glob.glob("tests/jinja/fixtures/*.jinja") + glob.glob("models/*/chat_template.jinja"))
     shared = sorted(glob.glob("../shared/chat-templates/*.jinja"))
     paths = fixtures + shared
     conversations = list(all_conversations())

@@ -46,7 +46,8 @@ static const char tools_text[] =
     "'s':{'type':'string'},'n':{'type':'integer'},'o':{'type':'object'},'t':{'type':"
     "['string']},'m':{'type':['string','null']},'p':{'anyOf':[{'type':'string'},{'type':'null'}]},"
     "'e':{'enum':['1','2']},'k':{'const':7},'w':{'oneOf':[{'type':'string'},{}]},"
-    "'b':{'type':['boolean','string','number']}}}}}]";
+    "'b':{'type':['boolean','string','number']}}}}},"
+    "{'type':'function','function':{'name':'g'}}]";
 
 static json_t *test_tools(void) {
     char text[sizeof tools_text];
@@ -232,6 +233,10 @@ static void llama3(void **state) {
         {&format_llama3, true, "\n\n", "{\"name\": \"f\", \"parameters\": {}}\nDone.",
          "F{f|{}}C{Done.}"},
         {&format_llama3, true, "\n\n", "{\"name\": \"f\"}", "C{{\"name\": \"f\"}}"},
+        {&format_llama3, true, "\n\n", "{\"name\": \"Ada\", \"parameters\": {\"age\": 36}}",
+         "C{{\"name\": \"Ada\", \"parameters\": {\"age\": 36}}}"},
+        {&format_llama3, true, "\n\n", "{\"name\": \"f\", \"parameters\": {}}; {\"name\": \"h\", "
+         "\"parameters\": {}}", "F{f|{}}C{{\"name\": \"h\", \"parameters\": {}}}"},
         {&format_llama3, true, "\n\n", "{\"answer\": 42} is it", "C{{\"answer\": 42} is it}"},
         {&format_llama3, true, "\n\n", "{not json} {", "C{{not json} {}"},
         {&format_llama3, true, "\n\n", "Say {\"name\": \"f\", \"parameters\": {}}",
