@@ -38,6 +38,7 @@ static const char *emitted(const char *source, const lg_value *recipe, lb_err *e
     lg_build_set_string(&b, p, "bos", "<s>");
     lg_build_set_bool(&b, p, "eos", false);
     lg_build_set_string(&b, p, "source", source);
+    lg_build_set_string(&b, p, "thinking", "default");
     lg_build_set(&b, p, "recipe_output", recipe != NULL ? recipe : lg_build_bool(&b, false));
     assert_true(lg_build_done(&b, err));
     bool ok = lg_host_render(host, "program/chat_template.c.lua", p, &out, err) &&
@@ -61,15 +62,15 @@ static void check(const char *source, const char *name, const char *says, const 
 
 static void the_template_tells_its_format(void **state) {
     (void)state;
-    check("{{ 'hello' }}", "plain", ".form = RT_CALLS_NONE", "think");
+    check("{{ 'hello' }}", "plain", ".form = RT_CALLS_NONE", "think_");
     check("<think></think>", "plain", ".think_begin = \"<think>\"", "call_begin");
     check("<tool_call>f<arg_key></think>", "laguna", ".form = RT_CALLS_KEYS", "turn_end");
-    check("<tool_call>f<arg_key></assistant>", "laguna", ".turn_end = \"</assistant>\"", "think");
+    check("<tool_call>f<arg_key></assistant>", "laguna", ".turn_end = \"</assistant>\"", "think_");
     check("<tool_call>{}</tool_call></think>", "hermes", ".form = RT_CALLS_JSON", "arg_key");
-    check("'\"parameters\": '", "llama3", ".arguments_key = \"parameters\"", "think");
-    check("<|python_tag|>", "llama3", ".form = RT_CALLS_BARE", "think");
+    check("'\"parameters\": '", "llama3", ".arguments_key = \"parameters\"", "think_");
+    check("<|python_tag|>", "llama3", ".form = RT_CALLS_BARE", "think_");
     check("<|start|>assistant<|channel|>final</think>", "channels", ".form = RT_CALLS_CHANNELS",
-          "think");
+          "think_");
     check("<\xEF\xBD\x9Ctool\xE2\x96\x81""calls\xE2\x96\x81""begin\xEF\xBD\x9C></think>",
           "deepseek",
           ".form = RT_CALLS_NAMED", "arguments_key");
@@ -96,7 +97,7 @@ static void the_recipe_comes_first(void **state) {
         fail_msg("%s", err.text);
     }
     assert_non_null(strstr(c, ".call_begin = \"[CALL \\\"]\""));
-    if (strstr(c, "think") != NULL) {
+    if (strstr(c, "think_") != NULL) {
         fail_msg("%s", c);
     }
     lg_value *bad = lg_build_map(&b);
