@@ -268,6 +268,7 @@ static bool render_program(lg_emitter *e, const lg_proof *proof, lb_err *err) {
     return lg_build_done(&b, err) &&
            lg_emit_render(e, "program/build.ninja.lua", build, "build.ninja", err) &&
            lg_emit_render(e, "program/bundle.sh.lua", build, "bundle.sh", err) &&
+           lg_emit_render(e, "program/server.service.lua", build, "server.service", err) &&
            add_json(e, proof, err) && add_manifest(e, info, err);
 }
 

@@ -321,6 +321,13 @@ static bool take_body(rt_request *r, const char *data, size_t n) {
     return true;
 }
 
+/* %XX of a path; one with %00 stays as it is, as the rest would be cut off. */
+static size_t unescape(void *cls, struct MHD_Connection *c, char *s) {
+    (void)cls;
+    (void)c;
+    return strstr(s, "%00") != NULL ? strlen(s) : MHD_http_unescape(s);
+}
+
 static enum MHD_Result on_request(void *cls, struct MHD_Connection *c, const char *url,
                                   const char *method, const char *version, const char *data,
                                   size_t *n_data, void **state) {
@@ -407,7 +414,8 @@ bool rt_http_start(rt_server *s, lb_err *err) {
         MHD_OPTION_NOTIFY_COMPLETED, on_completed, s, MHD_OPTION_NOTIFY_CONNECTION, on_connection,
         s, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HEAD_BYTES, MHD_OPTION_CONNECTION_LIMIT,
         (unsigned)c->connections, MHD_OPTION_THREAD_STACK_SIZE, (size_t)STACK_BYTES,
-        MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, MHD_OPTION_END);
+        MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_UNESCAPE_CALLBACK, unescape, NULL,
+        MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, MHD_OPTION_END);
     if (s->daemon == NULL) {
         return lb_err_set(err, LB_IO, "%s port %u: %s", c->host, (unsigned)c->port,
                           errno != 0 ? strerror(errno) : "cannot listen");

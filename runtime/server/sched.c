@@ -337,10 +337,10 @@ static void *run(void *arg) {
         uint32_t n = make_feeds(s);
         lost = n > 0 && !step(s, n);
     }
-    end_all(s, lost);
     if (lost && s->o.lost != NULL) {
-        s->o.lost(s->o.lost_arg);
+        s->o.lost(s->o.lost_arg); /* before anybody hears of it: whoever then looks finds it red */
     }
+    end_all(s, lost);
     return NULL;
 }
 

@@ -19,6 +19,13 @@ inspect="$inspect gen/inspect_text.c gen/inspect_tokenizer.c"
 jinja="gen/jinja/*.c runtime/base/unicode.c"
 output="runtime/chat/output*.c runtime/chat/json_read.c runtime/base/unicode.c"
 
+request="runtime/base/unicode.c runtime/base/outfile.c runtime/chat/*.c runtime/token/*.c runtime/cands.c runtime/rng.c"
+request="$request runtime/sample.c runtime/sample_params.c runtime/stream.c runtime/pool.c"
+request="$request runtime/server/a[ns]*.c runtime/server/fields.c runtime/server/fault.c runtime/server/grammar.c"
+request="$request runtime/server/history.c runtime/server/json_out.c runtime/server/log.c runtime/server/mail.c"
+request="$request runtime/server/openai*.c runtime/server/responses*.c runtime/server/schema*.c runtime/server/words.c"
+request="$request tests/runtime/fake_model.c tests/runtime/fake_chat.c"
+
 # fuzz NUMBER NAME MAX_LEN CORPUS SOURCES: builds and runs one target; 1 on failure.
 fuzz() {
     number=$1 name=$2 max_len=$3 corpus=$4
@@ -42,11 +49,11 @@ fuzz() {
     return 1
 }
 
-echo 1..3
+echo 1..4
 mkdir -p "$out"
 echo 'int LLVMFuzzerTestOneInput(const char *d, long n) { return !d && n; }' >"$out/probe.c"
 if ! clang $cflags "$out/probe.c" -o "$out/probe" >/dev/null 2>&1; then
-    for n in 1 2 3; do
+    for n in 1 2 3 4; do
         echo "ok $n - fuzzing, target $n # SKIP no clang with libFuzzer on this machine"
     done
     exit 0
@@ -58,9 +65,12 @@ fuzz 2 fuzz_jinja 2048 tests/jinja/fixtures $base $jinja >"$out/2.tap" &
 second=$!
 fuzz 3 fuzz_output 1024 tests/fuzz/corpus/output $base $output >"$out/3.tap" &
 third=$!
+fuzz 4 fuzz_request 4096 tests/fuzz/corpus/request $base $request >"$out/4.tap" &
+fourth=$!
 failed=0
 wait $first || failed=1
 wait $second || failed=1
 wait $third || failed=1
-cat "$out/1.tap" "$out/2.tap" "$out/3.tap"
+wait $fourth || failed=1
+cat "$out/1.tap" "$out/2.tap" "$out/3.tap" "$out/4.tap"
 exit $failed

@@ -263,6 +263,9 @@ def test_golden_tokens():
             assert status == 3 and "golden.json" in out, (name, status, out)
 
 
+test_golden_tokens.__name__ = "H10 a state file that is cut, changed or of another program"
+
+
 def test_full_output_is_an_error():
     if not os.path.exists("/dev/full"):
         raise tap.Skip("no /dev/full")
@@ -281,6 +284,20 @@ def test_chat_over_a_pipe():
     assert status == 0 and "/reset begins anew" in err and out == "1 user turns\n", (out, err)
     status, out, err = call("chat", "--greedy", "-n", "2", stdin=b"hi\n/system [s]\nturns\n")
     assert out == "He\n1 \n" and "[length]" in err, (out, err)
+
+
+def test_end_of_input():
+    assert call("chat", "--greedy") == (0, "", call("chat", "--greedy")[2])
+    assert call("chat", "--greedy", stdin=b"hi")[1] == ANSWER  # a last line without an end
+    for closed in ("<&-", ">&-", "<&- >&- 2>&-"):  # streams that are not there
+        p = subprocess.run(["sh", "-c", f'"$1" chat --greedy {closed}', "sh", FAKE], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                           stderr=subprocess.PIPE, timeout=20)
+        assert p.returncode in (0, 1), (closed, p)
+    p = subprocess.run(["sh", "-c", '"$1" run -p "go on forever" | head -c 5', "sh", FAKE], stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=20)
+    assert p.stdout == b"tick ", p
+
+
+test_end_of_input.__name__ = "H08 chat at the end of its input, and with nowhere to write"
 
 
 class Terminal:

@@ -102,7 +102,7 @@ def test_plain(s):
     assert m["stop_reason"] == "stop_sequence" and m["stop_sequence"] == "STOP" and m["content"][0]["text"] == "one "
 
 
-@named("E15 E23 events of Anthropic's stream: thinking, text, two calls")
+@named("E15 E23 the events of messages: thinking, text, two calls")
 def test_blocks(s):
     m = both(s, "say:<think>abc</think>xyz" + CALL % 1 + CALL % 2, tools=TOOLS)
     assert [b["type"] for b in m["content"]] == ["thinking", "text", "tool_use", "tool_use"]
@@ -155,7 +155,7 @@ def test_billing():
             assert (u["cache_read_input_tokens"] > 400) == reused and (u["input_tokens"] < 10) == reused, u
 
 
-@named("E18 Anthropic's words for prompts that are too long")
+@named("E18 prompts of messages that are too long")
 def test_too_long():
     with Server(stub_args=["ctx=64"]) as s:
         for n in range(61, 66):
@@ -171,7 +171,7 @@ def test_too_long():
         assert s.post("/v1/messages", body("hi", max_tokens=9)).status == 200
 
 
-@named("E17 pings of Anthropic's stream")
+@named("E17 pings of messages")
 def test_pings():
     with Server("--keepalive", 1, stub_args=["chunk=16"]) as s:
         seen = list(s.stream("/v1/messages", body("#prefill=300 " + "x" * 160, stream=True)))

@@ -130,6 +130,20 @@ def test_failures_beside_others(s):
     assert s.metric("answers_failed_total") == 8
 
 
+@named("A01 H04 24,438 tokens, then 500 more: the second prompt is not read again")
+def test_long_prompts():
+    with Server(stub_args=["ctx=32768", "slots=2", "chunk=512"]) as s:
+        messages = [{"role": "user", "content": "y" * 24400 + "say:first"}]
+        first = s.post("/v1/chat/completions", chat_body(messages))
+        assert first.status == 200 and first.json["usage"]["prompt_tokens"] > 24400
+        messages += [first.json["choices"][0]["message"], {"role": "user", "content": "z" * 490 + "say:second"}]
+        s.chat("something short beside it")
+        second = s.post("/v1/chat/completions", chat_body(messages)).json
+        usage = second["usage"]
+        assert second["choices"][0]["message"]["content"] == "second"
+        assert usage["prompt_tokens"] - usage["prompt_tokens_details"]["cached_tokens"] < 1200, usage
+
+
 @named("H14 logits that are no numbers fail the request")
 def test_no_numbers(s):
     for what in ("nan", "inf", "ninf"):
