@@ -122,6 +122,9 @@ static const lg_axis *grid_axis(lg_prover *p, const char *name, const char *para
  * *width is that of one. */
 static bool rows_of_cover(lg_prover *p, const lg_bound *b, uint64_t *rows, uint64_t *width) {
     uint64_t there = b->shape.rows == LG_ROWS_L ? p->L : p->T;
+    if (b->cover->rows_n == NULL) {
+        return lg_prove_fail_text(p, "coverage: rows", b->param, "absent", "a number");
+    }
     if (!lg_prove_eval(p, b->cover->rows_n, "rows", b->param, rows)) {
         return false;
     }

@@ -84,6 +84,24 @@ bool lg_prove_sorted(lg_prover *p, const lg_bound *b, uint64_t rows) {
     return declares(p, s->pairs, pairs * PAIR_BYTES) && declares(p, s->map, map_bytes);
 }
 
+/* The launch makes both the list and its map, of one order. */
+static bool makes_both(lg_prover *p, const lg_bound *b, const lg_sorted *s) {
+    const char *const params[] = {s->pairs, s->map};
+    for (int i = 0; i < 2; i++) {
+        const lg_bound *other = bound_of(p, params[i]);
+        const lg_cover *c = other == NULL ? NULL : other->cover;
+        bool same = c != NULL && c->scattered != NULL && c->sorted.pairs != NULL &&
+                    strcmp(c->sorted.pairs, s->pairs) == 0 &&
+                    strcmp(c->sorted.map, s->map) == 0 && c->sorted.tile == s->tile &&
+                    c->sorted.groups == s->groups;
+        if (!same) {
+            return lg_prove_fail_text(p, "coverage: order", b->param, "not that of all its parts",
+                                      "one");
+        }
+    }
+    return true;
+}
+
 bool lg_prove_scattered(lg_prover *p, const lg_bound *b, uint64_t *bytes) {
     const lg_sorted *s = &b->cover->sorted;
     uint64_t pairs = 0;
@@ -91,7 +109,7 @@ bool lg_prove_scattered(lg_prover *p, const lg_bound *b, uint64_t *bytes) {
     if (s->pairs == NULL || s->map == NULL) {
         return lg_prove_fail_text(p, "coverage: order", b->param, "absent", "pairs and their map");
     }
-    if (!sizes(p, s, &pairs, &map_bytes)) {
+    if (!makes_both(p, b, s) || !sizes(p, s, &pairs, &map_bytes)) {
         return false;
     }
     bool list = strcmp(b->param, s->pairs) == 0;
@@ -188,12 +206,12 @@ static bool below(lg_prover *p, const lg_bound *b) {
            lg_prove_fact(p, "below", b->param, holds, said);
 }
 
-/* The order that a parameter of this launch is part of. */
-static const lg_sorted *order_with(const lg_prover *p, const char *param) {
+/* The order whose list or map is this parameter of the launch. */
+static const lg_sorted *order_with(const lg_prover *p, const char *param, bool map) {
     for (uint32_t i = 0; i < p->n_bound; i++) {
         const lg_cover *c = p->bound[i].cover;
         if (c != NULL && c->sorted.pairs != NULL &&
-            (strcmp(c->sorted.pairs, param) == 0 || strcmp(c->sorted.map, param) == 0)) {
+            strcmp(map ? c->sorted.map : c->sorted.pairs, param) == 0) {
             return &c->sorted;
         }
     }
@@ -205,7 +223,7 @@ static const lg_sorted *order_with(const lg_prover *p, const char *param) {
 static bool chosen(lg_prover *p, const lg_bound *b) {
     const char *by = b->operand->index_by;
     const lg_bound *list = bound_of(p, by);
-    const lg_sorted *order = order_with(p, by);
+    const lg_sorted *order = order_with(p, by, b->arg->access == LG_TENSOR);
     if (!is_list(list)) {
         return lg_prove_fail_text(p, "what chooses", b->param, by, "a list of numbers");
     }

@@ -249,12 +249,45 @@ static void bend_operand(bender *b, const lg_operand *o, const char *path) {
     show(b, "*2");
     *align = was;
     bend_u32(b, path, "index_bits", &o->index_bits);
+    if (o->below != 0) {
+        bend_u64(b, path, "below", &o->below);
+    }
+    if (o->index_by != NULL) {
+        static const char *const by[] = {"ids", "weights", "map", "nosuch", NULL};
+        bend_name(b, path, "index_by", &o->index_by, by);
+    }
+}
+
+/* Names of pairs and map, pairs of a tile, experts. */
+static void bend_sorted(bender *b, const lg_sorted *s, const char *path) {
+    static const char *const names[] = {"pairs", "map", "ids", "nosuch", NULL};
+    if (s->pairs != NULL) {
+        bend_name(b, path, "pairs", &s->pairs, names);
+        bend_name(b, path, "map", &s->map, names);
+        bend_u64(b, path, "tile", &s->tile);
+        bend_u64(b, path, "groups", &s->groups);
+    }
+}
+
+/* Taken for a plain cover, or a plain one for it. */
+static void bend_scattered(bender *b, const lg_cover *c) {
+    lg_cover *cover = (lg_cover *)(uintptr_t)c;
+    const char *was = cover->scattered;
+    at(b, "kernel.cover", "scattered");
+    cover->scattered = was == NULL ? "for no reason" : NULL;
+    show(b, "turned");
+    cover->scattered = was;
 }
 
 static void bend_cover(bender *b, const lg_cover *c) {
     static const char *const names[] = {"x", "y", "nosuch", NULL};
     static const char *const axes[] = {"rows", "strips", "heads", "nosuch", NULL};
     bend_name(b, "kernel.cover", "param", &c->param, names);
+    bend_sorted(b, &c->sorted, c->scattered != NULL ? "kernel.scattered" : "kernel.sorted");
+    bend_scattered(b, c);
+    if (c->scattered != NULL) {
+        return;
+    }
     bend_name(b, "kernel.cover.rows", "axis", &c->rows_axis, axes);
     bend_u64(b, "kernel.cover.rows", "tile", &c->rows_tile);
     bend_expr(b, "kernel.cover.rows", "n", &c->rows_n);
@@ -345,6 +378,7 @@ static void bend_launch(bender *b, uint32_t i) {
     const lg_launch *l = &b->plan->launches[i];
     b->spot.launch = i;
     bend_enum(b, "launch", "kernel", &l->kernel, b->plan->n_kernels + 1);
+    bend_enum(b, "launch", "when", &l->when, 3);
     bend_u32(b, "launch", "node", &l->node);
     bend_u32(b, "launch", "n_args", &l->n_args);
     bend_u32(b, "launch", "layer", (const uint32_t *)(const void *)&l->layer);
@@ -361,6 +395,10 @@ static void bend_value(bender *b, uint32_t i) {
     bend_enum(b, path, "rows", &v->rows, 3);
     bend_enum(b, path, "elem", &v->elem, 4);
     bend_u64(b, path, "width", &v->width);
+    if (v->elem == LG_ELEM_I32) {
+        bend_u64(b, "list", "below", &v->below);
+        bend_u64(b, "list", "extra", &v->extra);
+    }
     if (v->rows == LG_ROWS_STATE) {
         bend_u64(b, path, "state_bytes", &v->state_bytes);
         bend_u64(b, path, "slots", &v->slots);
