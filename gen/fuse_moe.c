@@ -1,9 +1,9 @@
 /* fuse_moe.c -- the rules of mixtures of experts. One is: two expert_linear over one value, their
- * silu_mul, a third expert_linear, an expert_sum, and the add that puts it on the residual. It becomes
- *   for few rows   matvec_moe_gated, matvec_moe_down (which adds to the residual)
- *   for many rows  moe_sort, moe_gated, moe_down, moe_sum (which adds to the residual)
- * A shared expert (a gated product of the same value and width, added to the same residual next to
- * it) becomes one more pick of every row. */
+ * silu_mul, a third expert_linear, an expert_sum, and the add that puts it on the residual. It
+ * becomes for few rows   matvec_moe_gated, matvec_moe_down (which adds to the residual) for many
+ * rows  moe_sort, moe_gated, moe_down, moe_sum (which adds to the residual) A shared expert (a
+ * gated product of the same value and width, added to the same residual next to it) becomes one
+ * more pick of every row. */
 #include <inttypes.h>
 
 #include "base/num.h"
@@ -34,15 +34,13 @@ static const lg_gnode *feeds(const lg_fuser *f, lg_op op, uint32_t v, const lg_g
 static bool find_routed(const lg_fuser *f, const lg_gnode *sum, lg_experts *e) {
     *e = (lg_experts){.sum = sum, .add = lg_fuse_only_reader(f, lg_fuse_id(sum, "y"))};
     e->down = feeds(f, LG_OP_EXPERT_LINEAR, lg_fuse_id(sum, "x"), sum);
-    e->silu = e->down == NULL ? NULL
-                              : feeds(f, LG_OP_SILU_MUL, lg_fuse_id(e->down, "x"), e->down);
+    e->silu = e->down == NULL ? NULL : feeds(f, LG_OP_SILU_MUL, lg_fuse_id(e->down, "x"), e->down);
     if (e->silu == NULL || e->add == NULL || e->add->op != LG_OP_ADD) {
         return false;
     }
     e->gate = feeds(f, LG_OP_EXPERT_LINEAR, lg_fuse_id(e->silu, "gate"), e->silu);
     e->up = feeds(f, LG_OP_EXPERT_LINEAR, lg_fuse_id(e->silu, "up"), e->silu);
-    return e->gate != NULL && e->up != NULL &&
-           lg_fuse_id(e->gate, "x") == lg_fuse_id(e->up, "x") &&
+    return e->gate != NULL && e->up != NULL && lg_fuse_id(e->gate, "x") == lg_fuse_id(e->up, "x") &&
            lg_fuse_id(e->gate, "ids") == lg_fuse_id(e->up, "ids") &&
            lg_fuse_id(e->gate, "ids") == lg_fuse_id(e->down, "ids") &&
            lg_fuse_id(e->add, "b") == lg_fuse_id(sum, "y");
@@ -199,15 +197,16 @@ static bool make_between(lg_fuser *f, lg_experts *e) {
         e->act = lg_fuse_new_value(f, "moe.act", LG_ROWS_T, LG_ELEM_F32, width);
     }
     if (e->q8) {
-        e->planes = (lg_planes){
-            lg_fuse_new_value(f, "moe.act.q", LG_ROWS_T, LG_ELEM_I8, width),
-            lg_fuse_new_value(f, "moe.act.d", LG_ROWS_T, LG_ELEM_F32, width / 32),
-            lg_fuse_new_value(f, "moe.act.s", LG_ROWS_T, LG_ELEM_I16, width / 16)};
+        e->planes =
+            (lg_planes){lg_fuse_new_value(f, "moe.act.q", LG_ROWS_T, LG_ELEM_I8, width),
+                        lg_fuse_new_value(f, "moe.act.d", LG_ROWS_T, LG_ELEM_F32, width / 32),
+                        lg_fuse_new_value(f, "moe.act.s", LG_ROWS_T, LG_ELEM_I16, width / 16)};
     }
     return true; /* a value that found no room is refused with its node */
 }
 
-/* What leads to the experts: ids where there are few rows, the sorted pairs where there are many. */
+/* What leads to the experts: ids where there are few rows, the sorted pairs where there are many.
+ */
 static void put_order(lg_fuser *f, lg_draft *d, const lg_experts *e, lg_when when) {
     if (when == LG_WHEN_FEW) {
         lg_draft_put(d, "ids", LG_READ, lg_fuse_map(f, lg_fuse_id(e->gate, "ids")));

@@ -1,6 +1,6 @@
 /* op_moe.c -- shape rules of mixtures of experts: what architecture files build, and the launch ops
- * that fuse_moe.c makes of it. Pairs of a row and a pick are parts of a row of T: P parts, n_used of
- * them picks and one more where a shared expert is computed beside them. */
+ * that fuse_moe.c makes of it. Pairs of a row and a pick are parts of a row of T: P parts, n_used
+ * of them picks and one more where a shared expert is computed beside them. */
 #include "base/num.h"
 #include "op_rule.h"
 
@@ -124,7 +124,8 @@ bool lg_rule_moe_sort(const lg_rule *r) {
     return mixture_of(r, shared, &m) && ids_are(r, m.experts, &picks) && order_is(r, &m);
 }
 
-/* The matrices of a product, all n x k: routed ones w0 (and w1), shared ones s0 (and s1) or none. */
+/* The matrices of a product, all n x k: routed ones w0 (and w1), shared ones s0 (and s1) or none.
+ */
 typedef struct matrices {
     uint64_t n, k;
     bool floats, quantised;
@@ -195,8 +196,8 @@ static bool gated_outputs(const lg_rule *r, const mixture *mix, const matrices *
 }
 
 static bool product_of(const lg_rule *r, bool gated, mixture *mix, matrices *m) {
-    return mixture_of(r, lg_rule_tensor(r, "s0") != NULL, mix) &&
-           read_matrices(r, mix, gated, m) && input_is(r, m, gated ? 1 : mix->pairs);
+    return mixture_of(r, lg_rule_tensor(r, "s0") != NULL, mix) && read_matrices(r, mix, gated, m) &&
+           input_is(r, m, gated ? 1 : mix->pairs);
 }
 
 bool lg_rule_moe_gated(const lg_rule *r) {

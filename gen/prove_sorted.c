@@ -71,9 +71,9 @@ bool lg_prove_sorted(lg_prover *p, const lg_bound *b, uint64_t rows) {
     uint64_t bound = 0;
     if (!sizes(p, s, &pairs, &map_bytes) || axis == NULL ||
         !lg_prove_eval(p, axis->bound, "bound of axis", axis->name, &bound)) {
-        return axis != NULL ? false
-                            : lg_prove_fail_text(p, "coverage: the axis", b->param, "absent",
-                                                 "on the grid");
+        return axis != NULL
+                   ? false
+                   : lg_prove_fail_text(p, "coverage: the axis", b->param, "absent", "on the grid");
     }
     if (pairs != rows || axis->tile != 1) {
         return lg_prove_fail(p, "coverage: pairs", b->param, rows, pairs);
@@ -91,9 +91,8 @@ static bool makes_both(lg_prover *p, const lg_bound *b, const lg_sorted *s) {
         const lg_bound *other = bound_of(p, params[i]);
         const lg_cover *c = other == NULL ? NULL : other->cover;
         bool same = c != NULL && c->scattered != NULL && c->sorted.pairs != NULL &&
-                    strcmp(c->sorted.pairs, s->pairs) == 0 &&
-                    strcmp(c->sorted.map, s->map) == 0 && c->sorted.tile == s->tile &&
-                    c->sorted.groups == s->groups;
+                    strcmp(c->sorted.pairs, s->pairs) == 0 && strcmp(c->sorted.map, s->map) == 0 &&
+                    c->sorted.tile == s->tile && c->sorted.groups == s->groups;
         if (!same) {
             return lg_prove_fail_text(p, "coverage: order", b->param, "not that of all its parts",
                                       "one");
@@ -143,11 +142,12 @@ static uint32_t writer_of(const lg_prover *p, uint32_t value, const lg_cover **c
             *cover = NULL;
             *operand = NULL;
             for (uint32_t c = 0; c < k->n_covers; c++) {
-                *cover = strcmp(k->covers[c].param, k->params[a].name) == 0 ? &k->covers[c] : *cover;
+                *cover =
+                    strcmp(k->covers[c].param, k->params[a].name) == 0 ? &k->covers[c] : *cover;
             }
             for (uint32_t o = 0; o < k->n_operands; o++) {
-                *operand =
-                    strcmp(k->operands[o].param, k->params[a].name) == 0 ? &k->operands[o] : *operand;
+                *operand = strcmp(k->operands[o].param, k->params[a].name) == 0 ? &k->operands[o]
+                                                                                : *operand;
             }
             return i;
         }
@@ -218,8 +218,8 @@ static const lg_sorted *order_with(const lg_prover *p, const char *param, bool m
     return NULL;
 }
 
-/* Matrices are chosen by a list of numbers below theirs, or by the map of an order, whose last group
- * may be a shared expert's; rows by the pairs of an order. */
+/* Matrices are chosen by a list of numbers below theirs, or by the map of an order, whose last
+ * group may be a shared expert's; rows by the pairs of an order. */
 static bool chosen(lg_prover *p, const lg_bound *b) {
     const char *by = b->operand->index_by;
     const lg_bound *list = bound_of(p, by);

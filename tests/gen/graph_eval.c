@@ -326,7 +326,8 @@ static void eval_router(eval *e) {
             uint64_t best = experts;
             for (uint64_t i = 0; i < experts; i++) {
                 double bias_i = at(e, "bias") == NULL ? 0.0 : at(e, "bias")[i];
-                double bias_b = at(e, "bias") == NULL || best == experts ? 0.0 : at(e, "bias")[best];
+                double bias_b =
+                    at(e, "bias") == NULL || best == experts ? 0.0 : at(e, "bias")[best];
                 if (!taken[i] && (best == experts || p[i] + bias_i > p[best] + bias_b)) {
                     best = i;
                 }
@@ -372,7 +373,8 @@ static void weigh(const eval *e, const double *x, uint64_t pairs, uint64_t width
 
 static void eval_expert_sum(eval *e) {
     uint64_t width = value_of(e, "y")->width;
-    weigh(e, at(e, "x"), value_of(e, "x")->width / width, width, at(e, "y"), e->n->op == LG_OP_MOE_SUM);
+    weigh(e, at(e, "x"), value_of(e, "x")->width / width, width, at(e, "y"),
+          e->n->op == LG_OP_MOE_SUM);
 }
 
 /* The experts' numbers stand for the order that is made of them. */
@@ -483,8 +485,8 @@ const double *graph_eval(const lg_graph *g, const graph_inputs *in, lb_arena *ar
     e.weights = room(&e, g->n_tensors, sizeof *e.weights);
     for (uint32_t i = 0; i < g->n_values; i++) {
         const lg_gvalue *v = &g->values[i];
-        uint64_t n = v->rows == LG_ROWS_STATE ? v->state_bytes / 2
-                                              : in->n_tokens * v->width + v->extra;
+        uint64_t n =
+            v->rows == LG_ROWS_STATE ? v->state_bytes / 2 : in->n_tokens * v->width + v->extra;
         e.values[i] = room(&e, n + in->n_logits * v->width, sizeof(double));
     }
     for (uint32_t i = 0; i < g->n_tensors; i++) {

@@ -1,6 +1,6 @@
-/* test_fuse_moe.c -- mixtures of experts fused: the launches that they should have, for few rows and
- * for many, with the shared expert before or behind the sum or of another width; the same function
- * in all of them; what is no such block is refused. */
+/* test_fuse_moe.c -- mixtures of experts fused: the launches that they should have, for few rows
+ * and for many, with the shared expert before or behind the sum or of another width; the same
+ * function in all of them; what is no such block is refused. */
 #include <inttypes.h>
 #include <math.h>
 #include <setjmp.h>
@@ -81,7 +81,8 @@ static uint32_t shared_expert(graphs *b, const shape *s, uint32_t x, uint32_t h)
 
 static uint32_t routed_experts(graphs *b, const shape *s, uint32_t x, uint32_t h) {
     char text[96];
-    uint32_t logits = linear(b, h, graphs_tensor(b, "router", LG_QTYPE_F32, EMBD, EXPERTS), EXPERTS);
+    uint32_t logits =
+        linear(b, h, graphs_tensor(b, "router", LG_QTYPE_F32, EMBD, EXPERTS), EXPERTS);
     uint32_t ids = graphs_value(b, "ids", LG_ROWS_T, LG_ELEM_I32, PICKS);
     uint32_t weights = f32(b, PICKS);
     uint32_t bias = graphs_tensor(b, "bias", LG_QTYPE_F32, EXPERTS, 1);
@@ -91,8 +92,7 @@ static uint32_t routed_experts(graphs *b, const shape *s, uint32_t x, uint32_t h
              bias, ids, weights);
     graphs_node(b, LG_OP_ROUTER, 0, text,
                 "{\"n_used\": 3, \"gating\": \"sigmoid\", \"norm\": true, \"scale\": 2.5}");
-    uint32_t gate =
-        expert_linear(b, h, ids, matrices(b, "gate", s->gate, EMBD, FFN, EXPERTS), FFN);
+    uint32_t gate = expert_linear(b, h, ids, matrices(b, "gate", s->gate, EMBD, FFN, EXPERTS), FFN);
     uint32_t up = expert_linear(b, h, ids, matrices(b, "up", s->up, EMBD, FFN, EXPERTS), FFN);
     uint32_t act = pointwise(b, LG_OP_SILU_MUL, "gate", gate, "up", up, PICKS * FFN);
     uint32_t z = expert_linear(b, act, ids, matrices(b, "down", s->down, FFN, EMBD, EXPERTS), EMBD);
@@ -176,8 +176,8 @@ static void expect(const lg_graph *g, lg_when when, const char *want) {
     assert_string_equal(got, want);
 }
 
-static const shape PLAIN = {LG_QTYPE_Q8_0, LG_QTYPE_Q8_0, LG_QTYPE_Q8_0, LG_QTYPE_Q8_0, FFN,
-                            NOWHERE};
+static const shape PLAIN = {LG_QTYPE_Q8_0, LG_QTYPE_Q8_0, LG_QTYPE_Q8_0,
+                            LG_QTYPE_Q8_0, FFN,           NOWHERE};
 
 static void routed_experts_alone(void **state) {
     (void)state;
@@ -185,8 +185,7 @@ static void routed_experts_alone(void **state) {
     mixture(&b, &PLAIN);
     lg_graph *g = fused(&b);
     expect(g, LG_WHEN_FEW, "norm_quant matmul router_topk matvec_moe_gated matvec_moe_down");
-    expect(g, LG_WHEN_MANY,
-           "norm_quant matmul router_topk moe_sort moe_gated moe_down moe_sum");
+    expect(g, LG_WHEN_MANY, "norm_quant matmul router_topk moe_sort moe_gated moe_down moe_sum");
     same_function(&b.g, g);
     graphs_close(&b);
 }
@@ -221,27 +220,34 @@ static void another_width_is_a_product_of_its_own(void **state) {
     s.where = BEHIND;
     mixture(&b, &s);
     lg_graph *g = fused(&b);
-    expect(g, LG_WHEN_FEW,
-           "norm_quant matmul router_topk matvec_moe_gated matvec_moe_down matmul quant matmul_add");
+    expect(
+        g, LG_WHEN_FEW,
+        "norm_quant matmul router_topk matvec_moe_gated matvec_moe_down matmul quant matmul_add");
     same_function(&b.g, g);
     graphs_close(&b);
     s.where = BEFORE;
     mixture(&b, &s);
     g = fused(&b);
-    expect(g, LG_WHEN_MANY,
-           "norm_quant matmul quant matmul_add matmul router_topk moe_sort moe_gated moe_down moe_sum");
+    expect(
+        g, LG_WHEN_MANY,
+        "norm_quant matmul quant matmul_add matmul router_topk moe_sort moe_gated moe_down moe_sum");
     same_function(&b.g, g);
     graphs_close(&b);
 }
 
-/* Plain and quantised matrices in every mixture: each stage reads and writes what the next needs. */
+/* Plain and quantised matrices in every mixture: each stage reads and writes what the next needs.
+ */
 static void mixed_types(void **state) {
     (void)state;
     static const lg_qtype types[] = {LG_QTYPE_F16, LG_QTYPE_Q4_0};
     for (uint32_t mix = 0; mix < 32; mix++) {
         graphs b;
-        const shape s = {types[mix & 1],      types[mix >> 1 & 1], types[mix >> 2 & 1],
-                         types[mix >> 3 & 1], FFN,                 mix >> 4 == 0 ? BEFORE : BEHIND};
+        const shape s = {types[mix & 1],
+                         types[mix >> 1 & 1],
+                         types[mix >> 2 & 1],
+                         types[mix >> 3 & 1],
+                         FFN,
+                         mix >> 4 == 0 ? BEFORE : BEHIND};
         mixture(&b, &s);
         same_function(&b.g, fused(&b));
         graphs_close(&b);

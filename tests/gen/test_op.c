@@ -20,10 +20,9 @@
 #define Q8 "x_q=%1 x_d=%2 x_s=%3"
 
 /* A node whose operands are values 0.. and tensors 0.. as its text names them, in the order of this
- * list: "f64" = f32 rows of T, 64 wide; "F64" of L; "b64" i8, "d2" f32, "h4" i16 (planes); "u65" u64 of L;
- * "s16384" a state; "i4:16" i32 below 16, "i20+68" and 68 more behind the rows; "w64x96" a Q8_0 matrix,
- * "w64x96x16" 16 of them; "n64x1" an F32
- * one. */
+ * list: "f64" = f32 rows of T, 64 wide; "F64" of L; "b64" i8, "d2" f32, "h4" i16 (planes); "u65"
+ * u64 of L; "s16384" a state; "i4:16" i32 below 16, "i20+68" and 68 more behind the rows; "w64x96"
+ * a Q8_0 matrix, "w64x96x16" 16 of them; "n64x1" an F32 one. */
 typedef struct right_node {
     lg_op op;
     const char *values, *tensors, *operands, *attrs;
@@ -72,7 +71,8 @@ static const right_node RIGHT[] = {
     {LG_OP_ROUTER_TOPK, "f16 i4:16 f4", "n16x1", "logits=%0 bias=@0 ids=%1 weights=%2",
      "{\"n_used\": 4, \"gating\": \"softmax\", \"norm\": false, \"scale\": 1.0}"},
     {LG_OP_MOE_SORT, "i4:16 i5 i20+68", "", "ids=%0 pairs=%1 map=%2", MOE("true")},
-    {LG_OP_MATVEC_MOE_GATED, "f64 b64 d2 h4 i4:16 f480 b480 d15 h30", "w64x96x16 n64x96x16 n64x96 w64x96",
+    {LG_OP_MATVEC_MOE_GATED, "f64 b64 d2 h4 i4:16 f480 b480 d15 h30",
+     "w64x96x16 n64x96x16 n64x96 w64x96",
      "x=%0 " Q8 " ids=%4 w0=@0 w1=@1 s0=@2 s1=@3 y=%5 y_q=%6 y_d=%7 y_s=%8", MOE("true")},
     {LG_OP_MATVEC_MOE_DOWN, "f64 b384 d12 h24 i4:16 f4", "w96x64x16",
      Q8 " ids=%4 weights=%5 w0=@0 y=%0", MOE("false")},
@@ -494,7 +494,8 @@ static void norm_rows_of_logits(void **state) {
     graphs_close(&b);
 }
 
-/* Launches of experts: lists of the right length, all matrices or none, what is read by its kind. */
+/* Launches of experts: lists of the right length, all matrices or none, what is read by its kind.
+ */
 static void bent_expert_launches_are_refused(void **state) {
     (void)state;
     static const struct {
@@ -502,8 +503,10 @@ static void bent_expert_launches_are_refused(void **state) {
         const char *operands, *attrs;
         const char *says;
     } bent[] = {
-        {LG_OP_MOE_SORT, NULL, "{\"n_used\": 3, \"n_expert\": 16}", "width of 'ids' is 4, expected 3"},
-        {LG_OP_MOE_SORT, NULL, "{\"n_used\": 4, \"n_expert\": 15}", "bound of 'ids' is 16, expected 15"},
+        {LG_OP_MOE_SORT, NULL, "{\"n_used\": 3, \"n_expert\": 16}",
+         "width of 'ids' is 4, expected 3"},
+        {LG_OP_MOE_SORT, NULL, "{\"n_used\": 4, \"n_expert\": 15}",
+         "bound of 'ids' is 16, expected 15"},
         {LG_OP_MATVEC_MOE_GATED, "x=%0 " Q8 " ids=%4 w0=@0 s0=@2 s1=@3 y=%5", NULL,
          "number of 'w1' is 0, expected 1"},
         {LG_OP_MATVEC_MOE_GATED, "x=%0 " Q8 " ids=%4 w0=@0 w1=@1 s0=@2 y=%5", NULL,
@@ -607,14 +610,21 @@ static void roles(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(right_nodes_pass),          cmocka_unit_test(bent_values_are_refused),
-        cmocka_unit_test(bent_tensors_are_refused),  cmocka_unit_test(bent_nodes_are_refused),
-        cmocka_unit_test(bent_operands_are_refused), cmocka_unit_test(norms_and_gates),
-        cmocka_unit_test(bent_heads_are_refused),    cmocka_unit_test(caches_of_bytes),
-        cmocka_unit_test(bent_caches_are_refused),   cmocka_unit_test(norm_rows_of_logits),
+        cmocka_unit_test(right_nodes_pass),
+        cmocka_unit_test(bent_values_are_refused),
+        cmocka_unit_test(bent_tensors_are_refused),
+        cmocka_unit_test(bent_nodes_are_refused),
+        cmocka_unit_test(bent_operands_are_refused),
+        cmocka_unit_test(norms_and_gates),
+        cmocka_unit_test(bent_heads_are_refused),
+        cmocka_unit_test(caches_of_bytes),
+        cmocka_unit_test(bent_caches_are_refused),
+        cmocka_unit_test(norm_rows_of_logits),
         cmocka_unit_test(bent_expert_launches_are_refused),
-        cmocka_unit_test(bent_experts_are_refused),  cmocka_unit_test(odd_widths_have_no_planes),
-        cmocka_unit_test(unknown_op_has_no_rule),    cmocka_unit_test(roles),
+        cmocka_unit_test(bent_experts_are_refused),
+        cmocka_unit_test(odd_widths_have_no_planes),
+        cmocka_unit_test(unknown_op_has_no_rule),
+        cmocka_unit_test(roles),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests_name("op", tests, NULL, NULL);

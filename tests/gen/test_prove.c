@@ -40,10 +40,12 @@ static harmless HARMLESS[] = {
      0},
     {"launch.node *", "the same", false, 0},
     {"kernel.cover.cols.tile -1", "as many ctas too, where the last one is not full", false, 0},
-    {"launch.arg id *", "experts' equal matrices, which the launch for other steps reads as well: "
-     "checked where the graph is at hand", false, 0},
-    {"launch.when *", "what only changes values in place is missed where the graph is at hand", false,
-     0},
+    {"launch.arg id *",
+     "experts' equal matrices, which the launch for other steps reads as well: "
+     "checked where the graph is at hand",
+     false, 0},
+    {"launch.when *", "what only changes values in place is missed where the graph is at hand",
+     false, 0},
     {"kernel.read.below *", "a weaker demand on a list that meets the stronger one", false, 0},
     {"kernel.write.below -1", "a list of smaller numbers than is asked for", false, 0},
     {"launch.kernel *", "the twin over logit rows", true, 0},
@@ -172,16 +174,14 @@ static void windows_and_gates_bent(void **state) {
 /* Experts: launches of few rows and of many, lists and what they choose. */
 static void experts_bent(void **state) {
     (void)state;
-    bend_model(
-        &(plans_request){.recipe = "synth/llama-moe", .layers = 1, .ctx = 256, .chunk = 11}, true,
-        1);
+    bend_model(&(plans_request){.recipe = "synth/llama-moe", .layers = 1, .ctx = 256, .chunk = 11},
+               true, 1);
 }
 
 static void experts_from_json_bent(void **state) {
     (void)state;
-    bend_model(
-        &(plans_request){.recipe = "synth/llama-moe", .layers = 2, .ctx = 256, .chunk = 11}, false,
-        3);
+    bend_model(&(plans_request){.recipe = "synth/llama-moe", .layers = 2, .ctx = 256, .chunk = 11},
+               false, 3);
 }
 
 static void odd_sizes_bent(void **state) {

@@ -5,14 +5,15 @@ def steps_of(T):
     return [[(0, 0, t)] for t in T]
 
 
-def router(E, n_used, gating="sigmoid", bias=True, norm=True, scale=2.5, T=(1, 2, 9)):
+def router(E, n_used, gating="sigmoid", bias=True, norm=True, scale=2.5, T=(1, 2, 10)):
     return {"family": "router_topk", "E": E, "n_used": n_used, "gating": gating, "bias": bias, "norm": norm,
             "scale": scale}, steps_of(T)
 
 
 def sort(E, n_used, shared=False, T=(1, 2, 7, 8, 31, 33, 130)):
     op = {"family": "moe_sort", "E": E, "n_used": n_used}
-    return dict(op, shared=[{"type": "f32"}]) if shared else op, steps_of(T)
+    several = [[(0, 0, 30), (1, 5, 3), (2, 0, 34)]]  # none has a full tile of pairs alone where picks are few
+    return dict(op, shared=[{"type": "f32"}]) if shared else op, steps_of(T) + several
 
 
 def summed(H, E, n_used, shared=False):

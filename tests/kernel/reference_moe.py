@@ -53,7 +53,7 @@ class Router:
         kinds = [lambda x: x.__setitem__(slice(None, None, 3), np.nan), lambda x: x.fill(0.25),
                  lambda x: x.fill(np.nan), lambda x: x.__setitem__(slice(1, None), np.nan),
                  lambda x: x.__setitem__(slice(0, E // 2 + 1), x[0]), lambda x: x.__setitem__(slice(0, 5), -np.inf),
-                 lambda x: x.__setitem__(slice(0, 2), np.inf), lambda x: x.fill(-1e5)]
+                 lambda x: x.__setitem__(slice(0, 2), np.inf), lambda x: x.fill(-1e5), lambda x: x.fill(-np.inf)]
         for t in range(1, T):
             kinds[(t - 1) % len(kinds)](self.logits[t])
         self.operands = {"logits": self.logits, "bias": self.bias, "ids": np.zeros((T, op["n_used"]), np.int32),

@@ -148,13 +148,33 @@ def describe_run(op, step):
 
 def check_float64(t, runs, results):
     """The first row against float64, one test for each case."""
-    bad = {}
+    bad, right = {}, []
     for (index, op, step, family), got in zip(runs, results):
         good = family.check(got)
+        right.append(good.all())
         if not good.all():
             bad.setdefault(index, f"{describe_run(op, step)}: {(~good).sum()} of {good.size} wrong")
+    check_named(t, runs, right)
     for index, (op, _) in enumerate(CASES):
         t.check(f"{op['family']}_{index}_matches_float64", index not in bad, bad.get(index, ""))
+
+
+# Cases of docs/cases.md, and which runs show them.
+NAMED = {
+    "A08 experts with no rows, and with all of them": lambda op, n: "E" in op and op["family"] != "router_topk" and n % 3,
+    "A16 routers of 31, 32, 33, 128, 160, 256, 257 and 512 experts": lambda op, n: op["family"] == "router_topk",
+    "A25 rows of several sequences that cross a tile together": lambda op, n: op["family"] == "moe_sort" and n == 67,
+    "A26 logits of -1e5, infinities and NaN": lambda op, n: op["family"] == "router_topk" and n > 8,
+}
+
+
+def check_named(t, runs, good):
+    """good: for each run whether it was right."""
+    for name, shows in NAMED.items():
+        mine = [(run, ok) for run, ok in zip(runs, good) if shows(run[1], run[2].n_rows)]
+        wrong = [describe_run(run[1], run[2]) for run, ok in mine if not ok]
+        if mine or not SANITIZED:
+            t.check(name, mine and not wrong, "\n".join(wrong[:5]))
 
 
 def check_row(t, row, runs, results, plain):

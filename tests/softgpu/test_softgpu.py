@@ -22,6 +22,7 @@ def check_case(t, name, op, runs, wanted, results):
     wrong = [cpu.describe_run(r[1], r[2]) for r, a, b in zip(runs, results, wanted)
              if any(bytes(a[k]) != b[k].tobytes() for k in a)]
     t.check(name, not wrong, "\n".join(wrong[:5]))
+    return not wrong
 
 
 def main():
@@ -34,6 +35,7 @@ def main():
     folder = soft.WORK / "kernels"
     descriptors = soft.render([op for _, op, _ in cases], folder)
     program = soft.build(descriptors, folder)
+    named = []
     for i, (index, op, steps) in enumerate(cases):
         name = f"{op['family']}_{index}{'_' + op['role'] if 'role' in op else ''}_gives_the_bits_of_plain"
         picked = [plain[index, k] for k in steps]
@@ -41,8 +43,11 @@ def main():
         results, why = soft.execute(program, descriptors, runs)
         if results is None:
             t.check(name, False, why)
+            right = False
         else:
-            check_case(t, name, op, runs, [got for _, got in picked], results)
+            right = check_case(t, name, op, runs, [got for _, got in picked], results)
+        named += [(run, right) for run in runs]
+    cpu.check_named(t, [run for run, _ in named], [right for _, right in named])
     return t.done()
 
 
