@@ -5,7 +5,7 @@
 #include "base/unicode.h"
 #include "server/ask.h"
 
-enum { LARGE_BYTES = 512 * 1024 }; /* texts that take much memory to encode go one at a time */
+enum { LARGE_BYTES = 64 * 1024 }; /* texts that take megabytes to encode go one at a time */
 
 static bool encode(rt_ask *a, const rt_token_input *in, const uint32_t **out, size_t *n_out,
                    lb_err *err) {

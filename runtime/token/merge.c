@@ -8,11 +8,9 @@
 
 bool rt_merger_new(rt_merger *m, const rt_tokenizer *tok, size_t n_bytes, lb_arena *arena,
                    lb_err *err) {
-    uint32_t n = (uint32_t)n_bytes + 1;
     uint32_t n_pairs = tok->kind == RT_TOKENIZER_SCORES ? RT_JOINED_PAIRS : 0;
-    *m = (rt_merger){.symbols = lb_alloc_n(arena, n, sizeof *m->symbols, err)};
-    m->pairs = lb_alloc_n(arena, n_pairs, sizeof *m->pairs, err);
-    if (m->symbols == NULL || m->pairs == NULL) {
+    *m = (rt_merger){.pairs = lb_alloc_n(arena, n_pairs, sizeof *m->pairs, err)};
+    if (m->pairs == NULL) {
         return false;
     }
     for (uint32_t i = 0; i < n_pairs; i++) {
@@ -23,7 +21,22 @@ bool rt_merger_new(rt_merger *m, const rt_tokenizer *tok, size_t n_bytes, lb_are
         bool by_table = tok->kind == RT_TOKENIZER_BYTES;
         m->first_id[byte] = by_table ? tok->byte_id[byte] : rt_token_find(tok, &text, 1);
     }
-    return rt_queue_new(&m->queue, tok->n_ranks, n, arena, err);
+    return rt_queue_new(&m->queue, tok->n_ranks, arena, err) &&
+           rt_merger_reserve(m, n_bytes, arena, err);
+}
+
+bool rt_merger_reserve(rt_merger *m, size_t n_bytes, lb_arena *arena, lb_err *err) {
+    if (m->symbols != NULL && n_bytes <= m->room_bytes) {
+        return true;
+    }
+    size_t room = n_bytes > 2 * m->room_bytes ? n_bytes : 2 * m->room_bytes;
+    rt_symbol *symbols = lb_alloc_n(arena, (uint64_t)room + 1, sizeof *symbols, err);
+    if (symbols == NULL || !rt_queue_reserve(&m->queue, room + 1, arena, err)) {
+        return false;
+    }
+    m->symbols = symbols;
+    m->room_bytes = room;
+    return true;
 }
 
 /* Equality of two texts of 1 byte or more: most are short, and a call costs more than they do. */

@@ -19,7 +19,8 @@ typedef struct rt_symbol {
 
 /* The word at hand: a list of symbols, in text order. */
 typedef struct rt_merger {
-    rt_symbol *symbols;     /* [n_items + 1] */
+    rt_symbol *symbols;     /* [room_bytes + 1] */
+    size_t room_bytes;      /* of the longest word that fits */
     rt_queue queue;         /* item i: the pair of symbol i and the one behind it; its value is the
                              * token that the two make */
     uint32_t first_id[256]; /* token of a one-byte symbol */
@@ -44,6 +45,10 @@ static inline void rt_token_put(rt_token_sink *sink, uint32_t id) {
 /* A merger for words of up to n_bytes bytes. */
 bool rt_merger_new(rt_merger *m, const rt_tokenizer *tok, size_t n_bytes, lb_arena *arena,
                    lb_err *err);
+
+/* Makes room for a longer word, from `arena`: at least twice the room that there was, so that all
+ * rooms together take at most twice what the last one does. Between words only. */
+bool rt_merger_reserve(rt_merger *m, size_t n_bytes, lb_arena *arena, lb_err *err);
 
 /* Encodes one word. Fails with LB_BAD_VALUE where a byte has no token and there is no unknown
  * one. */

@@ -3,12 +3,17 @@
 
 #include <string.h>
 
-bool rt_queue_new(rt_queue *q, uint32_t n_ranks, uint32_t n_items, lb_arena *arena, lb_err *err) {
+bool rt_queue_reserve(rt_queue *q, uint64_t n_items, lb_arena *arena, lb_err *err) {
+    rt_queued *items = lb_alloc_n(arena, n_items, sizeof *items, err);
+    q->items = items != NULL ? items : q->items;
+    return items != NULL;
+}
+
+bool rt_queue_new(rt_queue *q, uint32_t n_ranks, lb_arena *arena, lb_err *err) {
     *q = (rt_queue){.n_ranks = n_ranks};
     q->head = lb_alloc_n(arena, n_ranks, sizeof *q->head, err);
     q->mixed = lb_alloc_n(arena, n_ranks / 64 + 1, sizeof *q->mixed, err);
-    q->items = lb_alloc_n(arena, n_items, sizeof *q->items, err);
-    if (q->head == NULL || q->mixed == NULL || q->items == NULL) {
+    if (q->head == NULL || q->mixed == NULL) {
         return false;
     }
     memset(q->head, 0xFF, n_ranks * sizeof *q->head);

@@ -37,8 +37,11 @@ typedef struct rt_queue {
     uint32_t lowest;                 /* no list of a lower rank has items */
 } rt_queue;
 
-/* An empty queue for items 0..n_items-1 and ranks 0..n_ranks-1 (each below 2^30). */
-bool rt_queue_new(rt_queue *q, uint32_t n_ranks, uint32_t n_items, lb_arena *arena, lb_err *err);
+/* An empty queue for ranks 0..n_ranks-1 (below 2^30), without room for items. */
+bool rt_queue_new(rt_queue *q, uint32_t n_ranks, lb_arena *arena, lb_err *err);
+
+/* Makes room for items 0..n_items-1 in an empty queue. */
+bool rt_queue_reserve(rt_queue *q, uint64_t n_items, lb_arena *arena, lb_err *err);
 
 /* To be called on an empty queue before a new word: items 0..n_items-1 are out. */
 void rt_queue_begin(rt_queue *q, uint32_t n_items);

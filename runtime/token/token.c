@@ -12,7 +12,11 @@ struct rt_token_scratch {
     rt_char *chars; /* the same as characters */
     rt_special_finder finder;
     rt_merger merger;
+    lb_arena *arena; /* for words that are longer than any before */
 };
+
+/* Words that fit without more ado. */
+enum { WORD_BYTES = 4096 };
 
 bool rt_token_scratch_new(const rt_tokenizer *tok, size_t max_text_bytes, lb_arena *arena,
                           rt_token_scratch **out, lb_err *err) {
@@ -26,11 +30,12 @@ bool rt_token_scratch_new(const rt_tokenizer *tok, size_t max_text_bytes, lb_are
         return false;
     }
     s->max_text_bytes = max_text_bytes;
+    s->arena = arena;
     s->text = lb_alloc(arena, n, err);
     s->chars = lb_alloc_n(arena, n, sizeof *s->chars, err);
     if (s->text == NULL || s->chars == NULL ||
         !rt_special_finder_new(&s->finder, tok, max_text_bytes, arena, err) ||
-        !rt_merger_new(&s->merger, tok, n, arena, err)) {
+        !rt_merger_new(&s->merger, tok, n < WORD_BYTES ? n : WORD_BYTES, arena, err)) {
         return false;
     }
     *out = s;
@@ -87,6 +92,12 @@ static bool rewrite(const rt_tokenizer *tok, rt_token_scratch *s, bool space, fr
     return true;
 }
 
+static bool encode_word(const rt_tokenizer *tok, rt_token_scratch *s, const char *word,
+                        size_t n_bytes, rt_token_sink *sink, lb_err *err) {
+    return rt_merger_reserve(&s->merger, n_bytes, s->arena, err) &&
+           rt_merge_word(&s->merger, tok, word, n_bytes, sink, err);
+}
+
 static bool encode_words(const rt_tokenizer *tok, rt_token_scratch *s, const fragment *f,
                          rt_token_sink *sink, lb_err *err) {
     size_t n = rt_split_chars(f->text, f->n_bytes, s->chars);
@@ -98,7 +109,7 @@ static bool encode_words(const rt_tokenizer *tok, rt_token_scratch *s, const fra
         for (; at < end; at++) {
             n_bytes += lb_utf8_bytes(rt_code(s->chars[at]));
         }
-        if (!rt_merge_word(&s->merger, tok, f->text + at_byte, n_bytes, sink, err)) {
+        if (!encode_word(tok, s, f->text + at_byte, n_bytes, sink, err)) {
             return false;
         }
         at_byte += n_bytes;
@@ -118,7 +129,7 @@ static bool encode_fragment(const rt_tokenizer *tok, rt_token_scratch *s, fragme
     if (tok->split != NULL) {
         return encode_words(tok, s, &f, sink, err);
     }
-    return rt_merge_word(&s->merger, tok, f.text, f.n_bytes, sink, err);
+    return encode_word(tok, s, f.text, f.n_bytes, sink, err);
 }
 
 static bool check_input(const rt_token_input *in, const rt_token_scratch *s, lb_err *err) {

@@ -4,7 +4,7 @@
  * from the model file (gen/tok.h). Encoding follows the reference programs: special tokens first,
  * longest first; then the pre-tokenizer's words; then merges, lowest rank first, leftmost among
  * equals. It never recurses, takes time proportional to the text (up to a sort of equal pairs), and
- * works in memory whose size depends on the longest text that is accepted, allocated once. */
+ * works in memory whose bound depends on the longest text that is accepted. */
 #ifndef RT_TOKEN_TOKEN_H
 #define RT_TOKEN_TOKEN_H
 
@@ -108,16 +108,18 @@ typedef struct rt_token_input {
 /* Working memory of one encoder; not to be shared between threads. */
 typedef struct rt_token_scratch rt_token_scratch;
 
-/* Scratch for texts of up to max_text_bytes (at most RT_TOKEN_TEXT_MAX), allocated from `arena`:
- * 46 bytes each, and 4 per rank. Fails with LB_LIMIT, LB_NO_MEMORY. */
+/* Scratch for texts of up to max_text_bytes (at most RT_TOKEN_TEXT_MAX), from `arena`, which must
+ * live as long: 14 bytes for each byte of text and 4 for each rank at once; 32 more for each byte of
+ * the longest word, and at most 32 for room that was outgrown, while texts with such words are
+ * encoded. Fails with LB_LIMIT, LB_NO_MEMORY. */
 bool rt_token_scratch_new(const rt_tokenizer *tok, size_t max_text_bytes, lb_arena *arena,
                           rt_token_scratch **out, lb_err *err);
 
 /* Encodes `in`. The first `cap` ids are written to `out`; *n_out is how many there are in all, so a
  * caller that finds *n_out > cap knows by how much the prompt is too long.
  * Bytes that are not UTF-8 are taken as U+FFFD, each; RT_TOKENIZER_SCORES has tokens for bytes and
- * keeps them. Fails with LB_LIMIT (text longer than the scratch is made for) and
- * LB_BAD_VALUE (a byte for which the model has no token, user spans out of order). */
+ * keeps them. Fails with LB_LIMIT (text longer than the scratch is made for), LB_NO_MEMORY (for a
+ * long word) and LB_BAD_VALUE (a byte for which the model has no token, user spans out of order). */
 bool rt_token_encode(const rt_tokenizer *tok, const rt_token_input *in, rt_token_scratch *scratch,
                      uint32_t *out, size_t cap, size_t *n_out, lb_err *err);
 

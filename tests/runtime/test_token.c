@@ -362,6 +362,36 @@ static void scratch_limits(void **state) {
     }
 }
 
+/* Room for long words is made when one comes; where there is none, that text fails alone. */
+static void long_words_take_room(void **state) {
+    world *w = *state;
+    rt_token_scratch *s = NULL;
+    lb_arena arena;
+    enum { N = 100000 };
+    static uint32_t ids[N];
+    char *text = malloc(N);
+    memset(text, 'x', N);
+    lb_arena_init(&arena, "scratch", UINT64_C(1) << 24);
+    assert_true(rt_token_scratch_new(w->tok, N, &arena, &s, &w->err));
+    assert_true(arena.used_bytes < 20 * N);
+    for (size_t n = N / 8; n <= N; n *= 2) {
+        rt_token_input in = {.text = text, .n_bytes = n};
+        arena.fail_after = 0;
+        assert_false(rt_token_encode(w->tok, &in, s, ids, N, &w->n, &w->err));
+        assert_int_equal(w->err.code, LB_NO_MEMORY);
+        in.n_bytes = 4096;
+        assert_true(rt_token_encode(w->tok, &in, s, ids, N, &w->n, &w->err));
+        assert_int_equal(w->n, 4096);
+        arena.fail_after = -1;
+        in.n_bytes = n;
+        assert_true(rt_token_encode(w->tok, &in, s, ids, N, &w->n, &w->err));
+        assert_int_equal(w->n, n);
+    }
+    assert_true(arena.used_bytes < (14 + 64 + 2) * N);
+    lb_arena_reset(&arena);
+    free(text);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(plain_text, setup, teardown),
@@ -380,6 +410,7 @@ int main(void) {
                            setup, teardown),
         cmocka_unit_test_setup_teardown(pieces, setup, teardown),
         cmocka_unit_test_setup_teardown(scratch_limits, setup, teardown),
+        cmocka_unit_test_setup_teardown(long_words_take_room, setup, teardown),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests_name("token", tests, NULL, NULL);

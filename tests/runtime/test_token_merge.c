@@ -178,7 +178,7 @@ static void queue_orders_by_rank_then_place(void **state) {
     lb_err err = {0};
     rt_queue q;
     enum { N = 5000, RANKS = 300000 };
-    assert_true(rt_queue_new(&q, RANKS, N, &arena, &err));
+    assert_true(rt_queue_new(&q, RANKS, &arena, &err) && rt_queue_reserve(&q, N, &arena, &err));
     uint64_t seed = 1;
     for (int round = 0; round < 20; round++) {
         rt_queue_begin(&q, N);
