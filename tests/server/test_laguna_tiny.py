@@ -1,0 +1,128 @@
+"""The emitted server of laguna-tiny under the official openai and anthropic packages: a whole calculator loop, plain and streamed, demanded calls and
+schemas, eight at once, and turns that reuse what was read, past the windows of its layers."""
+import asyncio
+import json
+import pathlib
+import re
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+from client import ROOT, Server, tap
+
+MODEL = ROOT / "models" / "laguna-tiny" / "laguna-tiny.gguf"
+PARAMETERS = {"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}}, "required": ["a", "b"]}
+OPENAI_TOOLS = [{"type": "function", "function": {"name": "add", "description": "Adds two numbers.", "parameters": PARAMETERS}}]
+ANTHROPIC_TOOLS = [{"name": "add", "description": "Adds two numbers.", "input_schema": PARAMETERS}]
+SUM = "What is 17 plus 25?"
+
+
+def user(text):
+    return [{"role": "user", "content": text}]
+
+
+def build():
+    import program
+    if not MODEL.exists() or not program.LAGEN.exists():
+        raise tap.Skip("build/lagen or the model is not there")
+    out = program.WORK / "laguna-tiny-server"
+    made = program.run([program.LAGEN, "build", "--model", MODEL, "--arch", "native", "--ctx", 8192, "--slots", 8, "--out", out])
+    return made.decode().strip().splitlines()[-1][:-4] + "-server"
+
+
+def openai_calculator(c, stream):
+    def ask(messages):
+        more = dict(model="x", messages=messages, tools=OPENAI_TOOLS, temperature=0, max_tokens=300)
+        if not stream:
+            return c.chat.completions.create(**more).choices[0]
+        with c.chat.completions.stream(**more) as events:
+            return events.get_final_completion().choices[0]
+    messages = user(SUM)
+    first = ask(messages)
+    assert first.finish_reason == "tool_calls" and len(first.message.tool_calls) == 1, first
+    call = first.message.tool_calls[0]
+    assert call.function.name == "add" and json.loads(call.function.arguments) == {"a": 17, "b": 25}
+    second = ask(messages + [first.message, {"role": "tool", "tool_call_id": call.id, "content": "42"}])
+    assert second.finish_reason == "stop" and "42" in second.message.content, second
+
+
+def anthropic_calculator(c, stream):
+    def ask(messages):
+        more = dict(model="x", messages=messages, tools=ANTHROPIC_TOOLS, max_tokens=300, extra_body={"temperature": 0})
+        if not stream:
+            return c.messages.create(**more)
+        with c.messages.stream(**more) as events:
+            return events.get_final_message()
+    messages = user(SUM)
+    first = ask(messages)
+    call = first.content[-1]
+    assert first.stop_reason == "tool_use" and call.name == "add" and call.input == {"a": 17, "b": 25}, first
+    second = ask(messages + [{"role": "assistant", "content": first.content}, {"role": "user", "content": [
+        {"type": "tool_result", "tool_use_id": call.id, "content": "42"}]}])
+    assert second.stop_reason == "end_turn" and "42" in second.content[-1].text, second
+
+
+def demanded(c):
+    r = c.chat.completions.create(model="x", messages=user("Hello!"), tools=OPENAI_TOOLS, tool_choice="required", parallel_tool_calls=False,
+                                  temperature=0, max_tokens=400).choices[0]
+    assert r.finish_reason == "tool_calls" and set(json.loads(r.message.tool_calls[0].function.arguments)) == {"a", "b"}, r
+    schema = {"type": "object", "properties": {"sum": {"type": "integer", "minimum": 0}, "sure": {"type": "boolean"}}, "required": ["sum", "sure"]}
+    r = c.chat.completions.create(model="x", messages=user(SUM), temperature=0, max_tokens=300, response_format={
+        "type": "json_schema", "json_schema": {"name": "s", "schema": schema}}).choices[0]
+    got = json.loads(r.message.content)
+    assert set(got) == {"sum", "sure"} and isinstance(got["sum"], int) and r.message.reasoning_content, r
+
+
+def eight_at_once(s, openai):
+    questions = [f"What is {a} plus {a + 3}?" for a in range(10, 18)]
+
+    async def go():
+        async with openai.AsyncOpenAI(base_url=f"http://127.0.0.1:{s.port}/v1", api_key="x", max_retries=0) as c:
+            async def one(q):
+                text = ""
+                async for chunk in await c.chat.completions.create(model="x", messages=user(q), temperature=0, max_tokens=200, stream=True):
+                    text += chunk.choices[0].delta.content or ""
+                return text
+            return await asyncio.gather(*[one(q) for q in questions])
+    together = asyncio.run(go())
+    for a, q, text in zip(range(10, 18), questions, together):
+        alone = s.chat(q, temperature=0, max_tokens=200).json["choices"][0]["message"]["content"]
+        assert text == alone and re.search(rf"\b{2 * a + 3}\b", text), (q, text, alone)
+
+
+def long_turns(s):
+    messages = [{"role": "system", "content": "Notes. " + "The cat sees the dog. " * 900}, {"role": "user", "content": SUM}]
+    def ask():
+        r = s.post("/v1/chat/completions", {"messages": messages, "temperature": 0, "max_tokens": 40})
+        assert r.status == 200, r.body
+        return r.json
+    first = ask()
+    assert first["usage"]["prompt_tokens"] > 4000, first["usage"]
+    messages.extend([first["choices"][0]["message"], {"role": "user", "content": "The dog sees the cat. " * 80 + SUM}])
+    second = ask()
+    u = second["usage"]
+    assert u["prompt_tokens"] - u["prompt_tokens_details"]["cached_tokens"] < 1200, u
+    s.chat("Tell a story.", n=8, max_tokens=8)  # every slot gets something else; then the conversation from nothing gives the same words
+    fresh = ask()
+    assert fresh["usage"]["prompt_tokens_details"]["cached_tokens"] < 100, fresh["usage"]
+    assert fresh["choices"][0]["message"] == second["choices"][0]["message"]
+
+
+def test_laguna_tiny():
+    try:
+        import anthropic
+        import openai
+    except ImportError as e:
+        raise tap.Skip(f"the Python package {e.name} is not installed")
+    with Server(program=build()) as s:
+        oa = openai.OpenAI(base_url=f"http://127.0.0.1:{s.port}/v1", api_key="x", max_retries=0)
+        an = anthropic.Anthropic(base_url=f"http://127.0.0.1:{s.port}", api_key="x", max_retries=0)
+        for stream in (False, True):
+            openai_calculator(oa, stream)
+            anthropic_calculator(an, stream)
+        demanded(oa)
+        eight_at_once(s, openai)
+        long_turns(s)
+
+
+if __name__ == "__main__":
+    tap.main([test_laguna_tiny])
