@@ -1,6 +1,8 @@
 """The table of kernel cases: op tables as docs/kernels.md describes them, and the steps of each.
 
-A step is a list of (slot, first position, rows), one for each of its sequences."""
+A step is a list of (slot, first position, rows), one for each of its sequences. An op's `case` is the name
+under which its numbers are tested; kernels do not see it."""
+import archs
 
 
 def matmul(K, *parts, epilogue="none", rows="T", T=(1, 2, 7, 16, 17, 33)):
@@ -23,10 +25,20 @@ def quant(K):
     return {"family": "quant", "K": K}, [[(0, 0, 1)], [(0, 0, 9)]]
 
 
-def rope_table(n_rot, base, mscale=1.0):
+def rope_table(n_rot, base, mscale=1.0, **more):
     freq = [float(base) ** (-2.0 * i / n_rot) for i in range(n_rot // 2)]
-    op = {"family": "rope_table", "n_rot": n_rot, "freq": freq, "mscale": mscale}
+    op = {"family": "rope_table", "n_rot": n_rot, "freq": freq, "mscale": mscale, **more}
     return op, [[(0, 0, 4)], [(0, 131064, 8), (1, 1000000, 1)]]
+
+
+def laguna_table(name, freq, mscale):
+    """Angles as Laguna-S has them, at the ends of its original and of its extended context."""
+    op = {"family": "rope_table", "n_rot": 2 * len(freq), "freq": [float(f) for f in freq], "mscale": mscale,
+          "case": name}
+    return op, [[(0, 0, 2)], [(0, 8191, 2)], [(1, 262143, 1)]]
+
+
+YARN = {"type": "yarn", "factor": 32.0, "n_ctx_orig": 8192}
 
 
 def rope_kv(n_head, n_kv, hd, n_rot, pairing, cap=512, slots=3, kv="f16", gate="none", **more):
@@ -36,9 +48,10 @@ def rope_kv(n_head, n_kv, hd, n_rot, pairing, cap=512, slots=3, kv="f16", gate="
     return op, [[(1, 0, 1)], [(2, 250, 20), (0, 1020, 9)]]
 
 
-def attn(n_head, n_kv, hd, window=0, cap=768, slots=3, steps=None, kv="f16", gate="none"):
+def attn(n_head, n_kv, hd, window=0, cap=768, slots=3, steps=None, kv="f16", gate="none", **more):
+    """more: case, a name; flat, a value that all cells have, with equal scores."""
     op = {"family": "attn", "n_head": n_head, "n_kv": n_kv, "hd": hd, "scale": hd ** -0.5,
-          "window": window, "cap": cap, "slots": slots, "kv": kv, "gate": gate}
+          "window": window, "cap": cap, "slots": slots, "kv": kv, "gate": gate, **more}
     if gate != "none":
         op["act"] = "softplus"
     return op, steps or ATTN_STEPS
@@ -97,4 +110,12 @@ CASES = [
     attn(4, 2, 48, gate="element", steps=ATTN_STEPS[1:8:2]),
     attn(4, 2, 64, kv="q8_0"), attn(9, 1, 128, kv="q8_0", gate="head", steps=ATTN_STEPS[2:8:2]),
     attn(2, 1, 32, window=64, cap=256, steps=SMALL_WINDOW_STEPS, kv="q8_0", gate="element"),
+    laguna_table("G09 angles of Laguna's layers that see everything", *archs.rope_frequencies(64, 5e5, YARN)),
+    laguna_table("G09 angles of Laguna's layers with a window", *archs.rope_frequencies(128, 1e4, {"type": "none"})),
+    attn(1, 1, 16, cap=70144, slots=1, flat=60000.0, case="G04 long and large sums stay finite",
+         steps=[[(0, 69999, 2)]]),
+    attn(2, 2, 96, steps=ATTN_STEPS[2:5], case="G12 heads of 96 and halves"),
+    attn(2, 2, 96, steps=ATTN_STEPS[2:5], kv="q8_0", case="G12 heads of 96 and bytes"),
+    attn(2, 1, 80, steps=ATTN_STEPS[2:5], case="G12 heads of 80 and halves"),
+    attn(2, 1, 256, steps=ATTN_STEPS[2:5], kv="q8_0", case="G12 heads of 256 and bytes"),
 ]

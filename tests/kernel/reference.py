@@ -353,6 +353,8 @@ class Attn:
                 codes[slot][:, seen] = (2 * rng.standard_normal(size) if kv == "f16"
                                         else rng.integers(-127, 128, size))
                 scales[slot][:, seen] = 0.03 * rng.random((n_kv, len(seen), hd // 32))
+                if "flat" in op:
+                    codes[slot][:, seen] = 0 if codes is self.codes[0] else op["flat"]
         self.k, self.v = (cache_values(kv, c, s) for c, s in zip(self.codes, self.scales))
         self.operands = {"qkv": self.qkv, "y": np.zeros((step.n_rows, op["n_head"] * hd), np.float32)}
         for name, i in (("k", 0), ("v", 1)):
@@ -383,7 +385,7 @@ class Attn:
                 p = np.exp(score - score.max())
                 want[t, h] = p @ self.v[slot, kv, seen] / p.sum() * open_[t, h]
         # |v| is about 2; scores reach 40, exp costs 40 * 2^-24
-        return np.abs(y - want) <= 1e-5 * np.maximum(open_, 1e-3)
+        return np.abs(y - want) <= 1e-5 * np.maximum(open_, 1e-3) * max(1.0, self.op.get("flat", 0.0) / 2)
 
 
 FAMILIES = {"matmul": Matmul, "embed": Embed, "norm_quant": Norm, "quant": Quant,

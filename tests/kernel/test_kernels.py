@@ -156,7 +156,8 @@ def check_float64(t, runs, results):
             bad.setdefault(index, f"{describe_run(op, step)}: {(~good).sum()} of {good.size} wrong")
     check_named(t, runs, right)
     for index, (op, _) in enumerate(CASES):
-        t.check(f"{op['family']}_{index}_matches_float64", index not in bad, bad.get(index, ""))
+        name = op.get("case", f"{op['family']}_{index}_matches_float64")
+        t.check(name, index not in bad, bad.get(index, ""))
 
 
 # Cases of docs/cases.md, and which runs show them.

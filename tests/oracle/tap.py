@@ -47,6 +47,14 @@ class Tap:
         return 1 if self.failed else 0
 
 
+def named(name):
+    """Gives a test a name of words: @named("G06 chunks longer than the window")."""
+    def name_it(function):
+        function.__name__ = name
+        return function
+    return name_it
+
+
 def main(tests):
     tap = Tap()
     for test in tests:

@@ -18,7 +18,7 @@ sys.path[:0] = [str(ROOT / "tests" / "kernel"), str(ROOT / "tests" / "oracle")]
 import test_kernels as kernels  # noqa: E402
 from rows import BUILD, ROWS, command_for, compile_one  # noqa: E402
 
-HEADS = {"n_head": 9, "n_kv": 3, "hd": 64, "cap": 8192, "slots": 1}
+HEADS = {"n_head": 9, "n_kv": 3, "hd": 64, "cap": 8192, "slots": 1, "kv": "f16", "gate": "none"}
 ROTATE = {"n_rot": 64, "pairing": "norm"}
 FREQ = [1e5 ** (-2.0 * i / 64) for i in range(32)]
 
