@@ -229,9 +229,24 @@ static bool read_shared(reader *p, const lg_at *at, lg_kernel *k) {
     return ok;
 }
 
+/* A kernel that names what it reads early, be it nothing, waits itself for the launch in front. */
+static bool read_early(reader *p, const lg_at *at, lg_kernel *k) {
+    lg_at list;
+    void *mem = NULL;
+    k->waits = lg_at_has(at, "early");
+    bool ok = !k->waits || list_of(p, at, "early", sizeof *k->early, &list, &k->n_early, &mem);
+    const char **early = mem;
+    for (uint32_t i = 0; ok && i < k->n_early; i++) {
+        lg_at item = lg_at_item(&list, i);
+        ok = lg_at_string(&item, NULL, &early[i], p->err);
+    }
+    k->early = early;
+    return ok;
+}
+
 static bool read_lists(reader *p, const lg_at *at, lg_kernel *k) {
     return read_axes(p, at, k) && read_params(p, at, k) && read_operands(p, at, k) &&
-           read_covers(p, at, k) && read_shared(p, at, k);
+           read_covers(p, at, k) && read_shared(p, at, k) && read_early(p, at, k);
 }
 
 /* y and z hold 65,535 positions on a GPU: what grows with a request needs an axis that is cut. */

@@ -68,6 +68,7 @@ void lg_emit_gpu_kernel(lg_builder *b, const lg_plan *plan, uint32_t kernel, lb_
     }
     lg_build_set_uint(b, v, "block", k->block);
     lg_build_set_uint(b, v, "smem_bytes", k->smem_bytes);
+    lg_build_set_bool(b, v, "overlaps", k->waits && lg_hw_has(plan->hw, LG_HW_PDL));
     lg_build_set_uint(b, v, "ctas_per_sm", k->ctas_per_sm);
     lg_build_set_uint(b, v, "reg_cap", lg_prove_reg_cap(plan->hw, k->block, k->ctas_per_sm));
     lg_build_set(b, v, "grid", grid);
@@ -95,7 +96,6 @@ const lg_value *lg_emit_gpu(lg_builder *b, const lg_plan *plan, const lg_emit_op
     lg_build_set_bool(b, v, "nvcc", o->cuda == NULL || o->cuda->nvrtc == NULL);
     lg_build_set_uint(b, v, "driver_min",
                       o->cuda == NULL ? DRIVER_OF_CUDA_13 : o->cuda->version / 1000 * 1000);
-    lg_build_set_bool(b, v, "overlaps", lg_hw_has(hw, LG_HW_PDL));
     lg_build_set_uint(b, v, "few_rows", LG_FEW_ROWS);
     lg_build_set_uint(b, v, "step_offset", plan->step_offset);
     lg_build_set_uint(b, v, "step_bytes", plan->step_bytes);

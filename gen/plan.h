@@ -85,7 +85,9 @@ typedef struct lg_kernel {
     const lg_operand *operands;
     const lg_cover *covers;
     const lg_smem *smem;
-    uint32_t n_axes, n_params, n_operands, n_covers, n_smem;
+    const char *const *early; /* parameters read before the launch in front has ended: weights */
+    uint32_t n_axes, n_params, n_operands, n_covers, n_smem, n_early;
+    bool waits; /* it waits for that launch itself, before it touches anything else */
     const lg_expr *grid[3];
     uint64_t per_launch[3]; /* static tile: positions of one launch on x, y, z; 0: all of them */
     uint64_t block, scratch_bytes;

@@ -118,6 +118,9 @@ static const lg_value *launch_value(lg_builder *b, const lg_plan *plan, const lg
     }
     lg_build_set_uint(b, m, "block", k->block);
     lg_build_set_uint(b, m, "shared_bytes", k->smem_bytes);
+    if (plan->hw->gpu) {
+        lg_build_set_bool(b, m, "overlaps", k->waits && lg_hw_has(plan->hw, LG_HW_PDL));
+    }
     lg_build_set(b, m, "args", args_value(b, plan, l));
     lg_build_set(b, m, "facts", facts_value(b, proof, i, fact));
     return m;

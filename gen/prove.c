@@ -227,7 +227,7 @@ static bool prove_launch(lg_prover *p, uint32_t i) {
     return prove_with(p, i, k->few);
 }
 
-/* Facts that can come: 20 of a launch, for its grid, cta and SM, four of each parameter; those of
+/* Facts that can come: 20 of a launch, for its grid, cta and SM, five of each parameter; those of
  * the plan. */
 static bool room(lg_prover *p) {
     const lg_plan *plan = p->plan;
@@ -240,7 +240,7 @@ static bool room(lg_prover *p) {
         if (plan->hw->gpu && k->few >= plan->n_kernels) {
             return lg_prove_fail(p, "number", "kernel for few rows", k->few, plan->n_kernels);
         }
-        n += 2 * (20 + 4 * (uint64_t)k->n_params);
+        n += 2 * (20 + 5 * (uint64_t)k->n_params);
     }
     if (n > UINT32_MAX) {
         return lb_err_set(p->err, LB_LIMIT, "prover: %" PRIu64 " facts", n);

@@ -105,6 +105,34 @@ static bool registers_fit(lg_prover *p, const lg_kernel *k) {
                          held);
 }
 
+/* What is read before the launch in front has ended is a weight, which no launch writes: the loader
+ * did, long before. */
+static bool early_reads_are_weights(lg_prover *p) {
+    const lg_kernel *k = p->kernel;
+    for (uint32_t i = 0; i < k->n_early; i++) {
+        const lg_goperand *arg = NULL;
+        uint32_t found = 0;
+        for (uint32_t b = 0; b < p->n_bound; b++) {
+            if (strcmp(p->bound[b].param, k->early[i]) == 0) {
+                arg = p->bound[b].arg;
+                found++;
+            }
+        }
+        if (found != 1 || arg == NULL) {
+            return lg_prove_fail(p, "arguments of an early read", k->early[i], found, 1);
+        }
+        if (arg->access != LG_TENSOR) {
+            return lg_prove_fail_text(p, "early read", k->early[i], LG_ACCESS_NAMES[arg->access],
+                                      LG_ACCESS_NAMES[LG_TENSOR]);
+        }
+        if (!lg_prove_fact(p, "launches that write an early read", k->early[i], 0, 0)) {
+            return false;
+        }
+    }
+    return k->waits || k->n_early == 0 ||
+           lg_prove_fail(p, "waits for the launch in front", k->name, 0, 1);
+}
+
 bool lg_prove_gpu(lg_prover *p) {
     const lg_hw_row *hw = p->plan->hw;
     const lg_kernel *k = p->kernel;
@@ -125,5 +153,5 @@ bool lg_prove_gpu(lg_prover *p) {
            lg_prove_fact(p, "shared bytes of a cta", k->name, smem, hw->smem_per_cta_bytes) &&
            lg_prove_fact(p, "parameter bytes", k->name, params, hw->param_bytes_max) &&
            lg_prove_fact(p, "local bytes", k->name, k->scratch_bytes, 0) && fits_sm(p, k, smem) &&
-           registers_fit(p, k);
+           registers_fit(p, k) && early_reads_are_weights(p);
 }

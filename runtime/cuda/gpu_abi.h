@@ -17,6 +17,8 @@ typedef struct rt_gpu_kernel {
     uint32_t ctas_per_sm; /* that fit an SM together */
     uint32_t reg_cap;     /* most registers of a thread */
     uint32_t param_bytes; /* of the parameter struct */
+    bool overlaps; /* it may begin before the launch in front has ended, and waits itself (programmatic
+                      dependent launch) */
 } rt_gpu_kernel;
 
 /* What the proof took as given; a device that has less is refused. */
@@ -30,8 +32,6 @@ typedef struct rt_gpu_limits {
 typedef struct rt_gpu {
     uint32_t compute_major, compute_minor; /* the device's must be these */
     uint32_t driver_min;                   /* 13000: CUDA 13.0 */
-    bool overlaps; /* kernels wait for their predecessors themselves (programmatic dependent launch)
-                    */
     rt_gpu_limits limits;
     const rt_gpu_kernel *kernels;
     uint32_t n_kernels, n_launches; /* of a step */

@@ -67,7 +67,7 @@ bool rt_cuda_launch(rt_cuda *c, const rt_gpu_launch *l, const void *params, cons
                                         .smem_bytes = k->smem_bytes,
                                         .stream = c->stream,
                                         .attrs = &overlap,
-                                        .n_attrs = c->model->gpu->overlaps ? 1 : 0};
+                                        .n_attrs = k->overlaps ? 1 : 0};
     void *list[] = {(void *)(uintptr_t)params};
     if (RT_CU_CALL(&c->d, err, cuLaunchKernelEx, &config, c->functions[l->kernel], list, NULL)) {
         return true;

@@ -17,13 +17,15 @@ function M.smem(name, bytes) return { name = name, bytes = bytes, align = 16 } e
 
 -- The descriptor `c` of the C kernel with what is other on a GPU: c's operands and parameters are kept, so
 -- both languages bind alike. `own` has name_suffix (optional), axes, grid, block, ctas_per_sm, covers
--- (optional), smem (optional) and features.
+-- (optional), smem (optional), features, and early (optional): the parameters, all of weights, that it may read
+-- before the launch in front of it has ended; it waits for that one itself (isa_wait_launch) before it touches more.
 function M.of(c, own)
   local d = {}
   for key, value in sorted_pairs(c) do d[key] = value end
   for _, key in ipairs({ "axes", "grid", "block", "ctas_per_sm", "features" }) do d[key] = own[key] end
   d.covers = get(own, "covers", c.covers)
   d.smem = get(own, "smem", {})
+  d.early = get(own, "early", {})
   d.name = c.name .. get(own, "name_suffix", "")
   d.scratch = 0
   d.includes = { "isa_cuda.h" }

@@ -23,6 +23,9 @@ extern "C" {
 extern soft_thread soft_now;
 /* Gives way until all threads of the cta have come here. */
 void soft_barrier(void);
+/* Waits until memory is as the launch in front leaves it; says that the next launch may begin. */
+void soft_wait(void);
+void soft_let(void);
 /* Gives way until all lanes of the warp have come with the same `op`, which then once turns their inputs in[32]
  * into outputs out[32], n_in and n_out bytes each (at most 64); every lane leaves with its own. */
 void soft_warp(void (*op)(const void *in, void *out), const void *in, size_t n_in, void *out, size_t n_out);
@@ -49,9 +52,11 @@ ISA_FN void isa_barrier() {
 }
 
 ISA_FN void isa_wait_launch() {
+    soft_wait();
 }
 
 ISA_FN void isa_let_launch() {
+    soft_let();
 }
 
 ISA_FN uint32_t isa_load_w8(const uint8_t *p) {

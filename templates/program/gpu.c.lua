@@ -18,7 +18,8 @@ static const rt_gpu_kernel KERNELS[] = {
     {.name = "${k.name}",
      .cubin = cubin_${k.name}, .cubin_end = cubin_${k.name}_end,
      .block = ${k.gpu.block}, .smem_bytes = ${k.gpu.smem_bytes}, .ctas_per_sm = ${k.gpu.ctas_per_sm},
-     .reg_cap = ${k.gpu.reg_cap}, .param_bytes = sizeof(${k.name}_params)},
+     .reg_cap = ${k.gpu.reg_cap}, .param_bytes = sizeof(${k.name}_params),
+     .overlaps = ${k.gpu.overlaps and "true" or "false"}},
 % end
 };
 
@@ -26,7 +27,6 @@ const rt_gpu lagen_gpu = {
     .compute_major = ${gpu.compute_major},
     .compute_minor = ${gpu.compute_minor},
     .driver_min = ${gpu.driver_min},
-    .overlaps = ${gpu.overlaps and "true" or "false"},
     .limits = {.grid = ${three(gpu.grid_max)},
                .cta_threads = ${gpu.cta_threads_max},
                .warp_threads = ${gpu.warp_threads},

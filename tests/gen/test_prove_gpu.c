@@ -140,6 +140,36 @@ static void numbers_of_a_kernel(void **state) {
     plans_close(&p);
 }
 
+/* A kernel that waits for the launch in front itself may read weights before it does, and nothing
+ * else. */
+static void early_reads_are_weights(void **state) {
+    (void)state;
+    plans p;
+    plans_open(&p, &TINY);
+    lg_kernel *k = p.r.plan->kernels;
+    while (k->n_early == 0) {
+        k++;
+    }
+    assert_string_equal(k->family, "matmul");
+    const lg_kernel kept = *k;
+    static const struct {
+        const char *name, *says;
+    } bends[] = {{"x_q", "early read of 'x_q' is read, it must be tensor"},
+                 {"y", "early read of 'y' is write"},
+                 {"step", "arguments of an early read of 'step'"},
+                 {"w9", "arguments of an early read of 'w9' is 0"}};
+    for (size_t i = 0; i < sizeof bends / sizeof *bends; i++) {
+        k->early = &bends[i].name;
+        k->n_early = 1;
+        refused(p.r.plan, bends[i].says);
+    }
+    *k = kept;
+    k->waits = false;
+    refused(p.r.plan, "waits for the launch in front");
+    *k = kept;
+    plans_close(&p);
+}
+
 static void shared_memory_is_added_up_again(void **state) {
     (void)state;
     plans p;
@@ -236,6 +266,7 @@ int main(void) {
         cmocka_unit_test(layers_share_kernels),
         cmocka_unit_test(few_rows_have_their_kernel),
         cmocka_unit_test(numbers_of_a_kernel),
+        cmocka_unit_test(early_reads_are_weights),
         cmocka_unit_test(shared_memory_is_added_up_again),
         cmocka_unit_test(parameters_have_a_known_size),
         cmocka_unit_test(the_step_has_its_place),

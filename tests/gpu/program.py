@@ -137,35 +137,45 @@ def smem_bytes(descriptor):
     return end
 
 
-def soft_sources(folder, kernels):
-    """One source with all kernels of the program, each in a namespace of its own, and a table."""
+def soft_sources(folder, kernels, bend):
+    """One source with all kernels of the program, each in a namespace of its own, and a table. A bend is (family, [(old
+    text, new text), ..]): the first kernel of the family that has all of the texts gets others."""
+    bent = bend is not None
     text = '#include "isa_cuda.h"\n#include "harness.h"\n'
     rows = ""
+    (folder / "soft").mkdir(exist_ok=True)
     for i, k in enumerate(kernels):
         d = k["descriptor"]
-        text += f'namespace k{i} {{\n#include "../src/{k["name"]}.cu"\n}}\n'
+        path = f"../src/{k['name']}.cu"
+        own = (folder / "src" / f"{k['name']}.cu").read_text()
+        if bend is not None and k["family"] == bend[0] and all(old in own for old, _ in bend[1]):
+            for old, new in bend[1]:
+                own = own.replace(old, new)
+            (folder / "soft" / f"bent_{k['name']}.cu").write_text(own)
+            path, bend = f"bent_{k['name']}.cu", None
+        text += f'namespace k{i} {{\n#include "{path}"\n}}\n'
         text += (
             f"static void soft_{i}(const void *p) {{\n"
             f'    k{i}::{k["name"]}(*(const k{i}::{k["name"]}_params *)p);\n}}\n'
         )
         n_operands = len(d["params"]) - 1
-        rows += f'    {{"{k["name"]}", soft_{i}, {n_operands}, {d["block"]}, {smem_bytes(d)}}},\n'
+        rows += f'    {{"{k["name"]}", soft_{i}, {n_operands}, {d["block"]}, {smem_bytes(d)}, 0}},\n'
     text += f"const soft_entry soft_kernels[] = {{\n{rows}}};\n"
     text += f"const uint32_t n_soft_kernels = {len(kernels)};\n"
-    source = folder / "soft" / "kernels.cpp"
-    source.parent.mkdir(exist_ok=True)
+    assert not bent or bend is None, "no kernel has the text that is to be replaced"
+    source = folder / "soft" / ("bent.cpp" if bent else "kernels.cpp")
     if not source.exists() or source.read_text() != text:
         source.write_text(text)
     return source
 
 
-def softgpu(folder, kernels):
+def softgpu(folder, kernels, bend=None):
     """A driver that executes the kernels of the program in `folder` on this machine, or Skip."""
     if shutil.which("g++") is None:
         raise toolkit.tap.Skip("g++ is not installed")
     here = ROOT / "tests" / "softgpu"
-    out = folder / "soft" / "libcuda_soft.so"
-    source = soft_sources(folder, kernels)
+    source = soft_sources(folder, kernels, bend)
+    out = folder / "soft" / ("libcuda_soft.so" if bend is None else "libcuda_bent.so")
     newest = max(
         p.stat().st_mtime
         for p in [
@@ -179,7 +189,7 @@ def softgpu(folder, kernels):
     if out.exists() and out.stat().st_mtime > newest:
         return out
     includes = [f"-I{folder}/src/lib", f"-I{here}", f"-I{ROOT}/runtime"]
-    run([*CXX, *includes, "-c", source, "-o", folder / "soft/kernels.o"])
+    run([*CXX, *includes, "-c", source, "-o", source.with_suffix(".o")])
     for name in ("softgpu.c", "driver.c", "switch.S"):
         run(
             [
@@ -194,7 +204,8 @@ def softgpu(folder, kernels):
                 folder / f"soft/{name}.o",
             ]
         )
-    objects = [folder / "soft" / f"{n}.o" for n in ("kernels", "softgpu.c", "driver.c", "switch.S")]
+    objects = [folder / "soft" / f"{n}.o" for n in ("softgpu.c", "driver.c", "switch.S")]
+    objects.append(source.with_suffix(".o"))
     run(
         [
             "g++",

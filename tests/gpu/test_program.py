@@ -39,6 +39,14 @@ def logits(cli, env, *options):
     return traced + files[1].read_bytes()
 
 
+def logits_alone(cli, env, *options):
+    """The same without a trace, which is made call by call."""
+    raw = WORK / "alone.raw"
+    raw.unlink(missing_ok=True)
+    run([cli, "logits", "--all", "--ids", ",".join(map(str, IDS)), "--raw", raw, *options], env=env)
+    return raw.read_bytes()
+
+
 def every_launch_is_taken():
     folder = gpu_program()
     plan = kernels_of(folder)
@@ -110,6 +118,19 @@ def emulated_bits_are_those_of_the_cpu_program():
     assert (
         p.returncode == 1 and "the device chose token 0, the host" in p.stderr
     ), p.stderr  # it executes nothing
+
+
+def a_launch_begins_before_the_one_in_front_has_run():
+    """A kernel that reads activations before its wait gets old ones, in every way of calling it."""
+    gpu = gpu_program()
+    cpu = program.build("cpu", "native", *OPTIONS)[0]
+    wait = "    isa_wait_launch();\n    isa_let_launch();\n"
+    bend = ("norm_quant", [(wait, ""), ("    const float r =", wait + "    const float r =")])
+    driver = program.softgpu(gpu, kernels_of(gpu)["kernels"], bend)
+    want = logits_alone(cpu / "tiny-cli", None)
+    for chunk in (64, 1):  # call by call, and as graphs
+        got = logits_alone(gpu / "tiny-cli", program.driver_env(driver, program.settings("gpu")), "--chunk", chunk)
+        assert got != want, chunk
 
 
 # What the device does itself, what it leaves to the host, and what it leaves to it now and then.
@@ -273,6 +294,7 @@ TESTS = [
     every_kernel_has_run_before_the_first_request,
     other_machines_are_refused,
     emulated_bits_are_those_of_the_cpu_program,
+    a_launch_begins_before_the_one_in_front_has_run,
     answers_are_those_of_the_cpu_program,
     rows_on_y_end_at_65535_without_a_tile,
     bent_cubins_are_not_linked,

@@ -1,6 +1,8 @@
 /* driver.c -- an emulated CUDA driver: the recorder's entry points in front, softgpu behind. Device
- * memory is host memory; a launch runs the emitted kernel's own text, compiled for this machine,
- * before the call returns.
+ * memory is host memory; a launch runs the emitted kernel's own text, compiled for this machine.
+ * One that may overlap the launch in front of it begins first: its first cta runs as far as its
+ * wait, then the launch in front runs, then the rest. So at most one launch is still to be done
+ * when a call returns; copies and waits of the host come behind it.
  *
  * Linked with librec.a, softgpu and the kernels of one program (a table as harness.h has it) into a
  * library that a program loads by LAGEN_CUDA_DRIVER. LAGEN_SOFTGPU_ORDER: forward, reversed or
@@ -58,6 +60,61 @@ static soft_order order(void) {
                                                         : SOFT_SHUFFLED;
 }
 
+/* A launch that has begun, with its own copy of the parameters. */
+typedef struct begun {
+    const char *kernel;
+    soft_launch l;
+    void *params;
+    soft_overlap *at;
+} begun;
+
+static begun pending[2]; /* in turns: one is finished only when the next has begun */
+static begun *last;      /* NULL: none is pending */
+
+static rt_cu_result failed(const char *kernel, const lb_err *err) {
+    fprintf(stderr, "softgpu: %s: %s\n", kernel, err->text);
+    return RT_CU_LAUNCH_FAILED;
+}
+
+static rt_cu_result finish(begun *b) {
+    lb_err err = {0};
+    if (b == NULL) {
+        return RT_CU_SUCCESS;
+    }
+    bool ok = soft_finish(b->at, &err);
+    free(b->params);
+    b->params = NULL;
+    return ok ? RT_CU_SUCCESS : failed(b->kernel, &err);
+}
+
+static rt_cu_result finish_last(void) {
+    begun *b = last;
+    last = NULL;
+    return finish(b);
+}
+
+static rt_cu_result begin(const rec_launch *l, const soft_launch *s) {
+    lb_err err = {0};
+    begun *front = last;
+    begun *b = last == &pending[0] ? &pending[1] : &pending[0];
+    *b = (begun){.kernel = l->kernel, .l = *s, .params = malloc(l->facts->param_bytes + 1)};
+    last = NULL;
+    if (b->params == NULL) {
+        finish(front);
+        return RT_CU_OUT_OF_MEMORY;
+    }
+    memcpy(b->params, l->params, l->facts->param_bytes);
+    b->l.params = b->params;
+    bool ok = soft_begin(&b->l, &b->at, &err);
+    rt_cu_result r = finish(front);
+    if (!ok) {
+        free(b->params);
+        return failed(b->kernel, &err);
+    }
+    last = b;
+    return r;
+}
+
 static rt_cu_result launch(const rec_launch *l) {
     const soft_entry *k = find(l->kernel);
     lb_err err = {0};
@@ -71,26 +128,29 @@ static rt_cu_result launch(const rec_launch *l) {
                            .block = l->block[0],
                            .smem_bytes = l->smem_bytes,
                            .order = order()};
-    if (!soft_run(&s, &err)) {
-        fprintf(stderr, "softgpu: %s: %s\n", l->kernel, err.text);
-        return RT_CU_LAUNCH_FAILED;
+    if (l->overlaps) {
+        return begin(l, &s);
     }
-    return RT_CU_SUCCESS;
+    rt_cu_result r = finish_last();
+    return r != RT_CU_SUCCESS || soft_run(&s, &err) ? r : failed(l->kernel, &err);
 }
 
 static rt_cu_result run(const rec_op *op) {
     void *device = (void *)(uintptr_t)op->device;
+    if (op->kind == REC_LAUNCH) {
+        return launch(&op->launch);
+    }
+    rt_cu_result r = finish_last();
     switch (op->kind) {
-    case REC_LAUNCH: return launch(&op->launch);
     case REC_TO_DEVICE: memcpy(device, op->host, op->n_bytes); break;
     case REC_TO_HOST: memcpy(op->host, device, op->n_bytes); break;
-    case REC_SET: memset(device, op->value, op->n_bytes); break;
+    default: memset(device, op->value, op->n_bytes);
     }
-    return RT_CU_SUCCESS;
+    return r;
 }
 
 static rt_cu_result sync(void) {
-    return RT_CU_SUCCESS;
+    return finish_last();
 }
 
 const rec_backend *rec_backend_here(void) {

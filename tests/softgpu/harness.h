@@ -12,6 +12,7 @@ typedef struct soft_entry {
     const char *name;
     void (*kernel)(const void *params); /* params: pointers to the operands in order, then the step */
     uint32_t n_operands, block, smem_bytes;
+    uint32_t early; /* bit i: operand i may be read before the launch in front has ended */
 } soft_entry;
 
 extern const soft_entry soft_kernels[];

@@ -69,6 +69,12 @@ def smem_bytes(d):
     return end
 
 
+def early(d):
+    """A bit for each operand that the kernel may read before its wait."""
+    names = [p["name"] for p in d["params"]]
+    return sum(1 << names.index(name) for name in d["early"])
+
+
 def unit(folder, number, descriptors):
     """A source that holds some kernels, each in a namespace of its own."""
     text = '#include "isa_cuda.h"\n#include "harness.h"\n'
@@ -87,7 +93,7 @@ def table(folder, descriptors):
     text += "".join(f'extern "C" void soft_{i}(const void *p);\n' for i in range(len(descriptors)))
     text += "const soft_entry soft_kernels[] = {\n"
     for i, d in enumerate(descriptors):
-        text += f'    {{"{d["name"]}", soft_{i}, {len(d["params"]) - 1}, {d["block"]}, {smem_bytes(d)}}},\n'
+        text += f'    {{"{d["name"]}", soft_{i}, {len(d["params"]) - 1}, {d["block"]}, {smem_bytes(d)}, {early(d)}}},\n'
     text += f"}};\nconst uint32_t n_soft_kernels = {len(descriptors)};\n"
     path = folder / "table.cpp"
     path.write_text(text)

@@ -15,6 +15,14 @@ local function sources(op) return op.epilogue == "swiglu" and 2 or 1 end
 
 local function slots_of(op) return math.min(MOST_SLOTS, sources(op) * parts.n_atoms(op)) end
 
+-- Weights that are read before the launch in front has ended: of swiglu's two only if one text reads both.
+local function early(op)
+  local names = {}
+  if op.epilogue == "swiglu" and op.parts[1].type ~= op.parts[2].type then return names end
+  for i = 1, #op.parts do names[i] = "w" .. i - 1 end
+  return names
+end
+
 function module.describe(op)
   local rows = descr.rows_of(op)
   local facts = parts.facts(op, 16)
@@ -27,7 +35,7 @@ function module.describe(op)
     grid = { descr.row_ctas(rows, TOKENS), tostring(n_strips), "1" },
     block = block, ctas_per_sm = 384 // block,
     covers = parts.row_cover(rows, TOKENS, cols),
-    smem = { cuda.smem("sums", slots * TOKENS * 16 * 4) }, features = { "dp4a", "f16" },
+    smem = { cuda.smem("sums", slots * TOKENS * 16 * 4) }, features = { "dp4a", "f16" }, early = early(op),
   })
 end
 
