@@ -1,0 +1,46 @@
+"""The `claude` command that the Python package claude-agent-sdk carries, against the server over the scripted model: its real first request is
+answered and streamed, its tool call runs, and the turn after it reads nothing again. (pip install claude-agent-sdk; skipped without it.)"""
+import importlib.util
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+import client
+from client import Server, named
+
+
+def command():
+    found = importlib.util.find_spec("claude_agent_sdk")
+    path = pathlib.Path(found.origin).parent / "_bundled" / "claude" if found else None
+    if path is None or not path.exists():
+        raise client.tap.Skip("the Python package claude-agent-sdk is not installed, or carries no command")
+    return path
+
+
+@named("E25 the claude command: first request, tool call, second turn from the prefix")
+def test_claude():
+    program = command()
+    call = '<tool_call>{"name": "Bash", "arguments": {"command": "echo from-the-tool", "description": "Say so"}}</tool_call>'
+    with Server("--log", "json", stub_args=["ctx=262144", "slots=4", "chunk=512"]) as s, tempfile.TemporaryDirectory() as home:
+        env = {"PATH": os.environ["PATH"], "HOME": home, "ANTHROPIC_BASE_URL": f"http://127.0.0.1:{s.port}", "ANTHROPIC_API_KEY": "a-key-that-nobody-checks",
+               "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "DISABLE_TELEMETRY": "1", "DISABLE_AUTOUPDATER": "1", "DISABLE_ERROR_REPORTING": "1"}
+        p = subprocess.run([str(program), "-p", "say:I run it." + call, "--model", "stub", "--allowedTools", "Bash", "--output-format", "stream-json",
+                            "--verbose"], env=env, cwd=home, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=300)
+        events = [json.loads(line) for line in p.stdout.decode().splitlines()]
+        blocks = [b for e in events if e["type"] in ("assistant", "user") for b in e["message"]["content"]]
+        assert p.returncode == 0, (p.stdout[-2000:], p.stderr[-2000:])
+        assert any(b["type"] == "tool_use" and b["input"]["command"] == "echo from-the-tool" for b in blocks)
+        assert any(b["type"] == "tool_result" and "from-the-tool" in json.dumps(b["content"]) for b in blocks)
+        assert any(b["type"] == "text" and b["text"] == "Hello from the stub." for b in blocks)
+        log = [json.loads(line) for line in s.log().splitlines()]
+        assert all(x["status"] == 200 for x in log if x["event"] == "request" and x["path"].startswith("/v1/messages")), log
+        answers = [x for x in log if x["event"] == "answer" and x["prompt"] > 10000]
+        assert len(answers) >= 2 and answers[-1]["cached"] >= answers[-2]["prompt"] - 8, answers
+
+
+if __name__ == "__main__":
+    client.main(client.tests_of(globals()))
