@@ -9,6 +9,7 @@
 #include "base/outfile.h"
 #include "gguf_write.h"
 #include "host.h"
+#include "payload.h"
 #include "quantize.h"
 #include "synth_random.h"
 
@@ -139,11 +140,21 @@ static bool read_shape(const lg_at *at, tensor *t, lb_err *err) {
     return true;
 }
 
-/* Weights that are a hole need no quantiser. */
+/* Weights that are a hole need no quantiser, random ones of mean 0 none where their bits can be
+ * random. */
 static bool can_be_made(const job *j, const tensor *t, lb_err *err) {
-    return lg_quantize_has(t->type) || (j->o->header_only && t->values == NULL) ||
-           lb_err_set(err, LB_UNSUPPORTED, "tensor '%.64s': lagen has no quantiser for type %s",
-                      t->name, lg_qtype_get(t->type)->name);
+    if (lg_quantize_has(t->type) || (j->o->header_only && t->values == NULL)) {
+        return true;
+    }
+    const char *type = lg_qtype_get(t->type)->name;
+    if (!lg_payload_has(t->type)) {
+        return lb_err_set(err, LB_UNSUPPORTED,
+                          "tensor '%.64s': lagen has neither quantiser nor random payload for type %s",
+                          t->name, type);
+    }
+    return (t->values == NULL && t->mean == 0.0) ||
+           lb_err_set(err, LB_UNSUPPORTED,
+                      "tensor '%.64s': type %s takes random weights of mean 0 only", t->name, type);
 }
 
 static bool read_tensor(const job *j, const lg_at *at, tensor *t, lb_err *err) {
@@ -204,8 +215,8 @@ static bool run_recipe(job *j, lb_err *err) {
 }
 
 /* Elements of one row: random ones, or those of the recipe. */
-static bool make_row(const job *j, const tensor *t, uint64_t stream, uint64_t row, float *x,
-                     lb_err *err) {
+static bool make_elems(const job *j, const tensor *t, uint64_t stream, uint64_t row, float *x,
+                       lb_err *err) {
     uint64_t first = row * t->ne[0];
     if (t->values == NULL) {
         lg_synth_normal(stream, first, t->ne[0], t->mean, t->std, x);
@@ -221,6 +232,16 @@ static bool make_row(const job *j, const tensor *t, uint64_t stream, uint64_t ro
         x[i] = (float)v;
     }
     return true;
+}
+
+/* Bytes of one row; x is room for its elements. */
+static bool make_row(const job *j, const tensor *t, uint64_t stream, uint64_t row, float *x,
+                     uint8_t *bytes, lb_err *err) {
+    if (lg_payload_has(t->type)) {
+        return lg_payload_row(t->type, stream, row, t->ne[0], t->std, bytes, err);
+    }
+    return make_elems(j, t, stream, row, x, err) &&
+           lg_quantize_row(t->type, x, t->ne[0], bytes, err);
 }
 
 static bool keep_going(job *j, const lb_out *out, lb_err *err) {
@@ -240,8 +261,7 @@ static bool make_rows(job *j, const tensor *t, uint64_t first, uint64_t n, uint6
                       float *x, uint8_t *bytes, lb_err *err) {
     uint64_t stream = lg_synth_stream(j->o->seed, t->name);
     for (uint64_t i = 0; i < n; i++) {
-        if (!make_row(j, t, stream, first + i, x, err) ||
-            !lg_quantize_row(t->type, x, t->ne[0], bytes + i * row_bytes, err)) {
+        if (!make_row(j, t, stream, first + i, x, bytes + i * row_bytes, err)) {
             return false;
         }
     }

@@ -4,7 +4,8 @@
  * layers (if asked for), types (if asked for) }. It returns, as data,
  *   keys     array of { key, type, value }; types as in gguf_write.h
  *   tensors  array in file order of { name, type, ne = { row, ... }, fill, ... }:
- *            fill = "normal" with mean and std (synth_random.h), or "values" with values = { ... }
+ *            fill = "normal" with mean and std (synth_random.h), or "values" with values = { ... };
+ *            types of payload.def take "normal" with mean 0: random bits under fitting scales
  * Nothing here knows an architecture. The file is streamed: memory does not grow with the model. It
  * is there whole under its name, or not at all. Same recipe, options and seed: same bytes. */
 #ifndef LG_SYNTH_H
@@ -40,8 +41,8 @@ typedef struct lg_synth_report {
 
 /* Makes the file. `report` may be NULL. Fails with LB_CANCELLED when stopped, LB_MISSING for an
  * unknown recipe or one without synth(), LB_BAD_VALUE, LB_BAD_TYPE, LB_BAD_SHAPE for what it holds
- * (the message has its file and path), LB_UNSUPPORTED for weights to be made in a type
- * without quantiser, LB_IO. */
+ * (the message has its file and path), LB_UNSUPPORTED for weights to be made in a type that is
+ * neither quantised to nor in payload.def, or that takes no such fill, LB_IO. */
 bool lg_synth_run(const lg_synth_options *o, lg_synth_report *report, lb_arena *arena, lb_err *err);
 
 #endif

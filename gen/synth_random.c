@@ -17,12 +17,16 @@ uint64_t lg_synth_stream(uint64_t seed, const char *name) {
     return mix(mix(seed + gamma_step) ^ hash);
 }
 
+uint64_t lg_synth_bits(uint64_t stream, uint64_t i) {
+    return mix(stream + (i + 1) * gamma_step);
+}
+
 void lg_synth_normal(uint64_t stream, uint64_t first, uint64_t n, double mean, double std,
                      float *out) {
     /* The sum of four fields has mean 131070 and deviation sqrt((2^32 - 1) / 3) = 37837.227... */
     const double scale = std / 0x1.279A74586F649p+15;
     for (uint64_t i = 0; i < n; i++) {
-        uint64_t b = mix(stream + (first + i + 1) * gamma_step);
+        uint64_t b = lg_synth_bits(stream, first + i);
         uint64_t sum = (b & 0xFFFF) + (b >> 16 & 0xFFFF) + (b >> 32 & 0xFFFF) + (b >> 48);
         out[i] = (float)(mean + scale * (double)((int32_t)sum - 131070));
     }

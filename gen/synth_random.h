@@ -15,6 +15,9 @@
 /* The stream of one tensor; `name` is NUL-terminated. */
 uint64_t lg_synth_stream(uint64_t seed, const char *name);
 
+/* bits_i of a stream. */
+uint64_t lg_synth_bits(uint64_t stream, uint64_t i);
+
 /* float[n]: elements first .. first + n - 1 of a stream, mean + std * unit value. */
 void lg_synth_normal(uint64_t stream, uint64_t first, uint64_t n, double mean, double std,
                      float *out);

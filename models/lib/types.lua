@@ -94,9 +94,18 @@ end
 -- The mixes that give the matrix of the logits q6_k.
 local stock = { q3_k_m = true, q4_k_s = true, q4_k_m = true, q5_k_m = true, q4_k_m_f16 = true, mixed_k = true }
 
+-- Every type whose codes number entries of a grid.
+local grids = { attn_q = "iq2_xxs", attn_k = "iq2_xs", attn_v = "iq3_xxs", attn_output = "iq3_s", ffn_gate = "iq2_s",
+  ffn_up = "iq1_s", ffn_down = "iq1_m" }
+
+function mixes.mixed_iq(role)
+  return get(grids, role, "iq4_xs")
+end
+
 -- What a mix uses instead where a row is not a whole number of 256-element qblocks.
 local narrow = { q2_k = "q4_0", q3_k = "q4_0", q4_k = "q5_0", q5_k = "q5_1", q6_k = "q8_0", iq4_xs = "iq4_nl",
-  iq3_xxs = "iq4_nl", iq2_s = "iq4_nl", iq2_xxs = "iq4_nl" }
+  iq1_s = "iq4_nl", iq1_m = "iq4_nl", iq2_xxs = "iq4_nl", iq2_xs = "iq4_nl", iq2_s = "iq4_nl", iq3_xxs = "iq4_nl",
+  iq3_s = "iq4_nl" }
 
 local M = {}
 

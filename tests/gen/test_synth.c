@@ -71,6 +71,7 @@ static void known_bytes(void **state) {
     } known[] = {
         {"synth/llama-tiny", NULL, "2d5ce7765e667a960a14c08c7014f542f21755b2774a9755716915fbf71b8da5", 0},
         {"models/synth/llama-tiny.lua", "q4_1", "175e3f7490b0e712113a7d3767852044d21a362626179dc20a4f403d76afd83f", 1},
+        {"synth/llama-wide", "mixed_iq", "eb03e5248f16ac8922d7418b6cf3637769df647481dea6dbd0ec8d1f9a2e1943", 3},
         {"synth/llama-spm.lua", NULL, "dc3696a025dbd627471d11110e6206e398345a3d9cc962576895686ac888718f", 1},
     };
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
@@ -280,9 +281,12 @@ static void refusals(void **state) {
     assert_false(lg_synth_run(&o, &r, &arena, &e));
     assert_int_equal(e.code, LB_BAD_SHAPE);
     assert_non_null(strstr(e.text, "token_embd.weight"));
-    o.types = "iq2_xxs";
+    o.types = "tq1_0";
     assert_false(lg_synth_run(&o, &r, &arena, &e));
     assert_int_equal(e.code, LB_UNSUPPORTED);
+    o.types = "iq2_xxs"; /* 64 columns */
+    assert_false(lg_synth_run(&o, &r, &arena, &e));
+    assert_int_equal(e.code, LB_BAD_SHAPE);
     o.types = "q9";
     assert_false(lg_synth_run(&o, &r, &arena, &e));
     assert_int_equal(e.code, LB_BAD_VALUE);
@@ -322,6 +326,12 @@ static void bad_recipes_are_refused(void **state) {
          "values = { 1, 2, 'x', 4 } } } }", LB_BAD_TYPE, "[2]"},
         {"return { keys = {}, tensors = { { name = 't', type = 'f16', ne = { 4 }, fill = 'normal', "
          "mean = 1e9, std = 0 } } }", LB_BAD_VALUE, "tensor 't'"},
+        {"return { keys = {}, tensors = { { name = 't', type = 'iq3_s', ne = { 256 }, fill = 'normal', "
+         "mean = 1, std = 1 } } }", LB_UNSUPPORTED, "tensor 't'"},
+        {"return { keys = {}, tensors = { { name = 't', type = 'iq1_m', ne = { 256 }, fill = 'normal', "
+         "mean = 0, std = 1e9 } } }", LB_BAD_VALUE, "deviation 1e+09"},
+        {"return { keys = {}, tensors = { { name = 't', type = 'iq1_m', ne = { 256 }, fill = 'normal', "
+         "mean = 0, std = -1 } } }", LB_BAD_VALUE, "tensor 't'"},
         {"fail('not today')", LB_BAD_VALUE, "not today"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
