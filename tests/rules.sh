@@ -66,7 +66,8 @@ code '"(x86-64-v|aarch64-|sm_[0-9])' $gen $runtime $templates | grep -v '^gen/hw
 ls templates/arch | sed 's/\.lua$//' | while read -r arch; do
     code "\"$arch(\"|\\.[a-z_.]+\")" $gen $runtime | grep -v '^gen/tok' # a tokenizer has that name too
 done | rule "no architecture's name in C"
-for type in q4_0 q4_1 q5_0 q5_1 q8_0 q2_k q3_k q4_k q5_k q6_k iq4_nl iq4_xs mxfp4 nvfp4 bf16; do
+for type in q4_0 q4_1 q5_0 q5_1 q8_0 q2_k q3_k q4_k q5_k q6_k iq4_nl iq4_xs mxfp4 nvfp4 iq2_xxs iq2_xs \
+    iq2_s iq3_xxs iq3_s iq1_s iq1_m bf16; do
     code "[\"']$type[\"']" $kernels $gen
 done | rule "no tensor type's name in kernels or C logic"
 

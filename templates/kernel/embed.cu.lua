@@ -1,3 +1,4 @@
+local book = import("lib/book.lua")
 local descr = import("lib/descr.lua")
 local cuda = import("lib/descr_cuda.lua")
 local c_kernel = import("kernel/embed.c.lua")
@@ -6,9 +7,11 @@ local c_kernel = import("kernel/embed.c.lua")
 local THREADS = 128
 
 function module.describe(op)
+  local smem = {}
+  book.carve(smem, { import("quant/" .. op.wtype .. ".lua") })
   return cuda.of(c_kernel.describe(op), {
     axes = { descr.rows_axis("T", 1) },
-    grid = { "T", "1", "1" }, block = THREADS, ctas_per_sm = 1, features = { "f16" },
+    grid = { "T", "1", "1" }, block = THREADS, ctas_per_sm = 1, smem = smem, features = { "f16" },
   })
 end
 
@@ -42,6 +45,7 @@ end
 %%template
 % local d = module.describe(params)
 % local quant = import("quant/" .. wtype .. ".lua")
+% local smem = cuda.smem_offsets(d.smem)
 % local strip_bytes = 16 * exact_div(H, quant.qblock_elems) * quant.qblock_bytes
 % local does = "y[t] = row token_of_row[t] of w, dequantised; one token for each cta"
 % local shapes = "w [" .. V .. "][" .. H .. "] " .. wtype .. ";  y [n_rows][" .. H .. "]"
@@ -49,7 +53,7 @@ ${cuda.head(d, "kernel/embed.cu.lua", does, shapes)}
 
 ${cuda.params(d)}
 
-${quant.cu_load()}
+${book.cu_load(quant, smem)}
 % if quant.kind == "int" then
 
 ${quant.cu_value()}
@@ -57,8 +61,12 @@ ${quant.cu_value()}
 
 ${cuda.open(d)}
     const uint32_t t = isa_cta_x();
+    ${book.fill(quant, smem, THREADS)}
     isa_wait_launch();
     isa_let_launch();
+% if book.has(quant) then
+    isa_barrier();
+% end
     const uint32_t token = p.step->token_of_row[t], row = token % 16;
     const uint8_t *strip = p.w + (size_t)(token / 16) * ${strip_bytes};
     float *y = p.y + (size_t)t * ${H};

@@ -3,6 +3,7 @@
 -- lane l has rows l / 4 and l / 4 + 8, and of each 8 pairs numbers 2 (l % 4) and 2 (l % 4) + 1. Which pairs, and of which
 -- expert, the map says that moe_sort made; rows of x are gathered by index into shared memory, an atom's columns at a
 -- time. Entries of the map that no expert needed end their cta at once.
+local book = import("lib/book.lua")
 local descr = import("lib/descr.lua")
 local cuda = import("lib/descr_cuda.lua")
 local group = import("lib/group.lua")
@@ -46,6 +47,7 @@ local function carve(op)
     if has_min(op) then add("m", per_group) end
     if has_mins(op) then add("h", 2 * per_group) end
   end
+  book.carve(list, moe.types(op))
   if moe.has_kind(op, "float") then add("x", PAIRS * CHUNK_STRIDE * 4) end
   if op.stage == "gated" then add("act", PAIRS * ACT_STRIDE * 4) end
   return list
@@ -59,9 +61,11 @@ function module.describe(op)
   })
 end
 
-%%template int_type(quant, K)
+%%template int_type(quant, K, n_types, smem)
 % local t, a, groups = quant.type, descr.atoms(quant, K), quant.qblock_elems // 32
-${group.cu_functions(quant)}
+% -- As in matmul/prefill.cu.lua: registers do not hold two groups of some types, nor of a loop of several.
+% local at_once = (n_types > 1 or quant.n_scales + quant.n_mins > 2) and 1 or 2
+${group.cu_functions(quant, smem)}
 
 /* Group g of an atom of nq qblocks for the first 8 n_eights pairs: acc[n] has the fragment of pairs 8n .. 8n + 7. */
 ISA_FN void ${t}_group(const uint8_t *atom, uint32_t nq, uint32_t g, const staged &x, const uint32_t n_eights,
@@ -124,7 +128,7 @@ ISA_FN void ${t}_part(const uint8_t *strip, uint32_t a, const staged &x, const u
     if (a + 1 < ${ceil_div(K, 256)} && isa_lane() < ${ceil_div(a.bytes, 128)}) {
         isa_prefetch(atom + ${a.bytes} + 128 * isa_lane());
     }
-#pragma unroll 2
+#pragma unroll ${at_once}
     for (uint32_t g = 0; g < nq * ${groups}; g++) {
         ${t}_group(atom, nq, g, x, n_eights, acc);
     }
@@ -375,12 +379,15 @@ ${module.staged_type(params)}
 
 % end
 % for _, quant in ipairs(moe.types(params)) do
-${quant.kind == "int" and module.int_type(quant, K) or module.float_type(quant, K)}
+${quant.kind == "int" and module.int_type(quant, K, #moe.types(params), at) or module.float_type(quant, K)}
 
 % end
 ${cuda.open(d)}
     const uint32_t piece = isa_cta_y(), w = isa_warp();
     uint32_t *pair_of = (uint32_t *)(void *)isa_smem(${at.pair}), *row_of = (uint32_t *)(void *)isa_smem(${at.row});
+% for _, quant in ipairs(moe.types(params)) do
+    ${book.fill(quant, at, d.block)}
+% end
     isa_wait_launch();
     isa_let_launch();
     const isa_x4 entry = isa_load_x4(p.map + (size_t)isa_cta_x() * ${moe.ENTRY});

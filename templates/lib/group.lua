@@ -4,6 +4,7 @@
 --   n_mins     minimums of a group: none, one, or one for each half
 --   c_offsets  what the C codes have too much, as C text: for none, all or each half of a group
 --   halves     whether the halves' sums of a group are needed apart; needs_sums: whether a GPU needs those of activations
+local book = import("lib/book.lua")
 
 -- Integers by which the codes' dot product of a group starts, at least one for the array.
 local function n_starts(quant) return math.max(#quant.c_offsets, 1) end
@@ -74,9 +75,9 @@ ISA_FN isa_f ${t}_add(isa_f acc, const ${t}_group *v, const int8_t *q, float d,
     return acc;
 }
 
-%%template cu_functions(quant)
+%%template cu_functions(quant, smem)
 % local t = quant.type
-${quant.cu_load()}
+${book.cu_load(quant, smem)}
 
 ${quant.cu_sum()}
 

@@ -113,6 +113,11 @@ ISA_FN isa_f isa_load_half(const void *p) {
     return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)p));
 }
 
+ISA_FN isa_f isa_cvt_half(isa_i a) {
+    __m128i low = _mm256_castsi256_si128(a), high = _mm256_extracti128_si256(a, 1);
+    return _mm256_cvtph_ps(_mm_packus_epi32(low, high));
+}
+
 ISA_FN void isa_store_half(void *p, isa_f a) {
     __m128i h = _mm256_cvtps_ph(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
     _mm_storeu_si128((__m128i *)p, h);
@@ -180,11 +185,28 @@ ISA_FN isa_i isa_lookup16(isa_i table, isa_i at) {
     return _mm256_shuffle_epi8(table, at);
 }
 
+/* Gathers take 32 bits from where the entry begins. */
+ISA_FN isa_i isa_lookup_u16(const uint16_t *table, uint32_t n, isa_i at) {
+    const int *from = (const int *)(const void *)table;
+    const __m256i half = _mm256_set1_epi32(0xffff);
+    (void)n;
+    __m256i low = _mm256_i32gather_epi32(from, _mm256_and_si256(at, half), 2);
+    __m256i high = _mm256_i32gather_epi32(from, _mm256_srli_epi32(at, 16), 2);
+    return _mm256_blend_epi16(low, _mm256_slli_epi32(high, 16), 0xaa);
+}
+
+/* Byte i of each lane in all of its four. */
+ISA_FN isa_i isa_byte4(isa_i a, uint32_t i) {
+    const __m256i first = _mm256_broadcastsi128_si256(
+        _mm_setr_epi32(0, 0x04040404, 0x08080808, 0x0c0c0c0c));
+    const __m256i at = _mm256_set1_epi32((int32_t)(i * 0x01010101u));
+    return _mm256_shuffle_epi8(a, _mm256_add_epi32(first, at));
+}
+
 ISA_FN isa_i isa_spread4(isa_i a, uint32_t i, uint32_t to) {
-    __m256i x = _mm256_and_si256(_mm256_srli_epi32(a, (int)(4 * i)), _mm256_set1_epi32(15));
-    x = _mm256_or_si256(x, _mm256_slli_epi32(x, 7));
-    x = _mm256_or_si256(x, _mm256_slli_epi32(x, 14));
-    return _mm256_slli_epi32(_mm256_and_si256(x, _mm256_set1_epi32(0x01010101)), (int)to);
+    const __m256i bits = _mm256_set1_epi32((int32_t)(0x08040201u << (i % 2 * 4)));
+    __m256i set = _mm256_cmpeq_epi8(_mm256_and_si256(isa_byte4(a, i / 2), bits), bits);
+    return _mm256_and_si256(set, _mm256_set1_epi8((char)(1u << to)));
 }
 
 /* The same 4 activations in every lane. */

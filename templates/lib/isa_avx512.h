@@ -112,6 +112,10 @@ ISA_FN isa_f isa_load_half(const void *p) {
     return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)p));
 }
 
+ISA_FN isa_f isa_cvt_half(isa_i a) {
+    return _mm512_cvtph_ps(_mm512_cvtepi32_epi16(a));
+}
+
 ISA_FN void isa_store_half(void *p, isa_f a) {
     __m256i h = _mm512_cvtps_ph(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
     _mm256_storeu_si256((__m256i *)p, h);
@@ -178,11 +182,54 @@ ISA_FN isa_i isa_lookup16(isa_i table, isa_i at) {
     return _mm512_shuffle_epi8(table, at);
 }
 
+/* 64 entries lie in two vectors, between which one permutation chooses; among runs of 64 the higher
+ * bits of the index do, pair by pair. */
+ISA_FN isa_i isa_look_64(const uint16_t *table, isa_i at) {
+    return _mm512_permutex2var_epi16(isa_iload(table), at, isa_iload(table + 32));
+}
+
+ISA_FN isa_i isa_look_bit(isa_i low, isa_i high, isa_i at, int bit) {
+    return _mm512_mask_mov_epi16(low, _mm512_test_epi16_mask(at, _mm512_set1_epi16((short)bit)),
+        high);
+}
+
+ISA_FN isa_i isa_look_256(const uint16_t *table, isa_i at) {
+    isa_i low = isa_look_bit(isa_look_64(table, at), isa_look_64(table + 64, at), at, 64);
+    isa_i high = isa_look_bit(isa_look_64(table + 128, at), isa_look_64(table + 192, at), at, 64);
+    return isa_look_bit(low, high, at, 128);
+}
+
+ISA_FN isa_i isa_look_1024(const uint16_t *table, isa_i at) {
+    isa_i low = isa_look_bit(isa_look_256(table, at), isa_look_256(table + 256, at), at, 256);
+    isa_i high = isa_look_bit(isa_look_256(table + 512, at), isa_look_256(table + 768, at), at, 256);
+    return isa_look_bit(low, high, at, 512);
+}
+
+ISA_FN isa_i isa_lookup_u16(const uint16_t *table, uint32_t n, isa_i at) {
+    if (n == 256) {
+        return isa_look_256(table, at);
+    }
+    if (n == 512) {
+        return isa_look_bit(isa_look_256(table, at), isa_look_256(table + 256, at), at, 256);
+    }
+    if (n == 1024) {
+        return isa_look_1024(table, at);
+    }
+    return isa_look_bit(isa_look_1024(table, at), isa_look_1024(table + 1024, at), at, 1024);
+}
+
+/* Byte i of each lane in all of its four. */
+ISA_FN isa_i isa_byte4(isa_i a, uint32_t i) {
+    const __m512i first = _mm512_broadcast_i32x4(
+        _mm_setr_epi32(0, 0x04040404, 0x08080808, 0x0c0c0c0c));
+    const __m512i at = _mm512_set1_epi32((int32_t)(i * 0x01010101u));
+    return _mm512_shuffle_epi8(a, _mm512_add_epi32(first, at));
+}
+
 ISA_FN isa_i isa_spread4(isa_i a, uint32_t i, uint32_t to) {
-    __m512i x = _mm512_and_si512(_mm512_srli_epi32(a, 4 * i), _mm512_set1_epi32(15));
-    x = _mm512_or_si512(x, _mm512_slli_epi32(x, 7));
-    x = _mm512_or_si512(x, _mm512_slli_epi32(x, 14));
-    return _mm512_slli_epi32(_mm512_and_si512(x, _mm512_set1_epi32(0x01010101)), to);
+    const __m512i bits = _mm512_set1_epi32((int32_t)(0x08040201u << (i % 2 * 4)));
+    __mmask64 m = _mm512_test_epi8_mask(isa_byte4(a, i / 2), bits);
+    return _mm512_maskz_mov_epi8(m, _mm512_set1_epi8((char)(1u << to)));
 }
 
 /* The same 4 activations in every lane. */

@@ -123,6 +123,10 @@ ISA_FN isa_f isa_load_half(const void *p) {
     return vcvt_f32_f16(isa_four_halves(p));
 }
 
+ISA_FN isa_f isa_cvt_half(isa_i a) {
+    return vcvt_f32_f16(vreinterpret_f16_u16(vmovn_u32(a)));
+}
+
 ISA_FN void isa_store_half(void *p, isa_f a) {
     uint16_t h[4];
     vst1_u16(h, vreinterpret_u16_f16(vcvt_f16_f32(a)));
@@ -202,11 +206,29 @@ ISA_FN isa_i isa_lookup16(isa_i table, isa_i at) {
     return vreinterpretq_u32_u8(vqtbl1q_u8(vreinterpretq_u8_u32(table), vreinterpretq_u8_u32(at)));
 }
 
+/* Entry by entry. */
+ISA_FN isa_i isa_lookup_u16(const uint16_t *table, uint32_t n, isa_i at) {
+    uint16_t i[8], r[8];
+    (void)n;
+    vst1q_u16(i, vreinterpretq_u16_u32(at));
+#pragma GCC unroll 8
+    for (int k = 0; k < 8; k++) {
+        r[k] = table[i[k]];
+    }
+    return vreinterpretq_u32_u16(vld1q_u16(r));
+}
+
+/* Byte i of each lane in all of its four. */
+ISA_FN isa_i isa_byte4(isa_i a, uint32_t i) {
+    const uint32_t first[4] = {0, 0x04040404, 0x08080808, 0x0c0c0c0c};
+    isa_i at = vaddq_u32(vld1q_u32(first), vdupq_n_u32(i * 0x01010101u));
+    return vreinterpretq_u32_u8(vqtbl1q_u8(vreinterpretq_u8_u32(a), vreinterpretq_u8_u32(at)));
+}
+
 ISA_FN isa_i isa_spread4(isa_i a, uint32_t i, uint32_t to) {
-    isa_i x = isa_iand(isa_ishr(a, 4 * i), vdupq_n_u32(15));
-    x = isa_ior(x, isa_ishl(x, 7));
-    x = isa_ior(x, isa_ishl(x, 14));
-    return isa_ishl(isa_iand(x, vdupq_n_u32(0x01010101)), to);
+    uint8x16_t bits = vreinterpretq_u8_u32(vdupq_n_u32(0x08040201u << (i % 2 * 4)));
+    uint8x16_t set = vtstq_u8(vreinterpretq_u8_u32(isa_byte4(a, i / 2)), bits);
+    return vreinterpretq_u32_u8(vandq_u8(set, vdupq_n_u8((uint8_t)(1u << to))));
 }
 
 /* Codes are below 128, so unsigned ones are signed bytes too. */

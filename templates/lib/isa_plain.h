@@ -160,6 +160,13 @@ ISA_FN isa_f isa_load_half(const void *p) {
     return r;
 }
 
+/* Halves as integers, one a lane. */
+ISA_FN isa_f isa_cvt_half(isa_i a) {
+    isa_f r;
+    ISA_EACH r.lane[l] = isa_soft_half((uint16_t)a.lane[l]);
+    return r;
+}
+
 ISA_FN void isa_store_half(void *p, isa_f a) {
     ISA_EACH {
         uint16_t h = isa_soft_to_half(a.lane[l]);
@@ -254,6 +261,21 @@ ISA_FN isa_i isa_lookup16(isa_i table, isa_i at) {
         at.lane[l] = r;
     }
     return at;
+}
+
+/* A table of n 16-bit entries (n a power of two, 256 to 2048, known to the compiler; one entry more can be
+ * read), and what it has for the two 16-bit halves of each lane; those are below n. */
+ISA_FN isa_i isa_lookup_u16(const uint16_t *table, uint32_t n, isa_i at) {
+    (void)n;
+    ISA_EACH at.lane[l] =
+        table[at.lane[l] & 0xffffu] | (uint32_t)table[at.lane[l] >> 16] << 16;
+    return at;
+}
+
+/* Byte i of each lane in all of its four. */
+ISA_FN isa_i isa_byte4(isa_i a, uint32_t i) {
+    ISA_EACH a.lane[l] = (a.lane[l] >> (8 * i) & 255u) * 0x01010101u;
+    return a;
 }
 
 /* Bits 4i..4i+3 of each lane become bit `to` of its bytes 0..3. */

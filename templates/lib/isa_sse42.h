@@ -153,8 +153,7 @@ ISA_FN float isa_half1(const void *p) {
 }
 
 /* isa_soft_half on four lanes. */
-ISA_FN isa_f isa_load_half(const void *p) {
-    __m128i h = _mm_cvtepu16_epi32(_mm_loadl_epi64((const __m128i *)p));
+ISA_FN isa_f isa_cvt_half(isa_i h) {
     __m128i sign = _mm_slli_epi32(_mm_and_si128(h, _mm_set1_epi32(0x8000)), 16);
     __m128i magnitude = _mm_slli_epi32(_mm_and_si128(h, _mm_set1_epi32(0x7fff)), 13);
     __m128 value = _mm_mul_ps(_mm_castsi128_ps(magnitude), _mm_set1_ps(0x1p112f));
@@ -164,6 +163,10 @@ ISA_FN isa_f isa_load_half(const void *p) {
     full = _mm_or_si128(full, _mm_and_si128(nan, _mm_set1_epi32(0x00400000)));
     __m128i bits = _mm_blendv_epi8(_mm_castps_si128(value), full, special);
     return _mm_castsi128_ps(_mm_or_si128(bits, sign));
+}
+
+ISA_FN isa_f isa_load_half(const void *p) {
+    return isa_cvt_half(_mm_cvtepu16_epi32(_mm_loadl_epi64((const __m128i *)p)));
 }
 
 ISA_FN void isa_store_half(void *p, isa_f a) {
@@ -245,11 +248,29 @@ ISA_FN isa_i isa_lookup16(isa_i table, isa_i at) {
     return _mm_shuffle_epi8(table, at);
 }
 
+/* Entry by entry. */
+ISA_FN isa_i isa_lookup_u16(const uint16_t *table, uint32_t n, isa_i at) {
+    uint16_t i[8], r[8];
+    (void)n;
+    _mm_storeu_si128((__m128i *)(void *)i, at);
+#pragma GCC unroll 8
+    for (int k = 0; k < 8; k++) {
+        r[k] = table[i[k]];
+    }
+    return _mm_loadu_si128((const __m128i *)(const void *)r);
+}
+
+/* Byte i of each lane in all of its four. */
+ISA_FN isa_i isa_byte4(isa_i a, uint32_t i) {
+    const __m128i first = _mm_setr_epi32(0, 0x04040404, 0x08080808, 0x0c0c0c0c);
+    const __m128i at = _mm_set1_epi32((int32_t)(i * 0x01010101u));
+    return _mm_shuffle_epi8(a, _mm_add_epi32(first, at));
+}
+
 ISA_FN isa_i isa_spread4(isa_i a, uint32_t i, uint32_t to) {
-    __m128i x = _mm_and_si128(_mm_srli_epi32(a, (int)(4 * i)), _mm_set1_epi32(15));
-    x = _mm_or_si128(x, _mm_slli_epi32(x, 7));
-    x = _mm_or_si128(x, _mm_slli_epi32(x, 14));
-    return _mm_slli_epi32(_mm_and_si128(x, _mm_set1_epi32(0x01010101)), (int)to);
+    const __m128i bits = _mm_set1_epi32((int32_t)(0x08040201u << (i % 2 * 4)));
+    __m128i set = _mm_cmpeq_epi8(_mm_and_si128(isa_byte4(a, i / 2), bits), bits);
+    return _mm_and_si128(set, _mm_set1_epi8((char)(1u << to)));
 }
 
 /* The same 4 activations in every lane. */

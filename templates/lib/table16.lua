@@ -1,4 +1,4 @@
--- table16.lua -- a table of 16 signed bytes as text: an initialiser for C, four words for CUDA.
+-- table16.lua -- a table of signed bytes as text: an initialiser for C, words for CUDA.
 local M = {}
 
 -- "1, 2, .."; `plus` is added to each.

@@ -249,12 +249,12 @@ static void mixed_types_and_shapes(void **state) {
     setup(&f);
     gb_tensor(&f.b, "blk.0.attn_q.weight", LG_QTYPE_Q4_0, 2, (uint64_t[]){32, 2});
     gb_tensor(&f.b, "blk.1.attn_q.weight", LG_QTYPE_Q4_0, 2, (uint64_t[]){32, 3});
-    gb_tensor(&f.b, "blk.2.attn_q.weight", LG_QTYPE_IQ2_XS, 2, (uint64_t[]){256, 2});
+    gb_tensor(&f.b, "blk.2.attn_q.weight", LG_QTYPE_TQ1_0, 2, (uint64_t[]){256, 2});
     const char *t = report(&f, "x.gguf");
     has(t, "q4_0          2              160               90");
     has(t, "[32, 2] and others\n");
-    has(t, "iq2_xs        1 ");
-    has(t, "1 tensors are of type iq2_xs, which this lagen cannot run\n");
+    has(t, "tq1_0         1 ");
+    has(t, "1 tensors are of type tq1_0, which this lagen cannot run\n");
     const lg_value *roles = lg_value_find(json(&f, "x.gguf"), "roles");
     assert_int_equal(lg_value_count(roles), 2);
     assert_int_equal(lg_value_find(roles->u.array.items[0], "shape")->kind, LG_VALUE_NIL);
@@ -403,7 +403,7 @@ static void each_allocation_may_fail(void **state) {
         for (int64_t n = 0; !ok; n++) {
             fixture f;
             setup(&f);
-            gb_tiny_llama(&f.b, 1, LG_QTYPE_IQ4_NL);
+            gb_tiny_llama(&f.b, 1, LG_QTYPE_Q8_1);
             lg_gguf *g = gb_open(&f.b, &f.a);
             lb_text_init(&f.text, &f.a);
             f.a.fail_after = n;

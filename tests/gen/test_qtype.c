@@ -24,7 +24,7 @@ static void rows_are_consistent(void **state) {
         n_computes += r->computes;
     }
     assert_int_equal(n, 35); /* 43 numbers less the 8 removed ones */
-    assert_int_equal(n_computes, 17);
+    assert_int_equal(n_computes, 24);
 }
 
 /* Sizes that a slip in one row would change: bits per weight times 10000, from the ggml table. */
@@ -94,10 +94,10 @@ static void computing_types(void **state) {
     (void)state;
     lb_err e = {0};
     assert_true(lg_qtype_check_computes(LG_QTYPE_Q6_K, &e));
-    assert_false(lg_qtype_check_computes(LG_QTYPE_IQ2_XS, &e));
+    assert_false(lg_qtype_check_computes(LG_QTYPE_TQ1_0, &e));
     assert_int_equal(e.code, LB_UNSUPPORTED);
-    assert_non_null(strstr(e.text, "iq2_xs (17)"));
-    assert_non_null(strstr(e.text, " q4_k q5_k q6_k bf16"));
+    assert_non_null(strstr(e.text, "tq1_0 (34)"));
+    assert_non_null(strstr(e.text, " q6_k iq2_xxs iq2_xs iq3_xxs"));
 }
 
 static void row_bytes(void **state) {

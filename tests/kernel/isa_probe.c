@@ -69,7 +69,7 @@ static void halves(const float *a, size_t n) {
         all[h] = (uint16_t)h;
     }
     for (uint32_t h = 0; h < 65536; h += ISA_N) {
-        put_f(isa_load_half(all + h));
+        put_f(isa_cvt_half(isa_ishr(isa_as_i(isa_load_bf16(all + h)), 16)));
         isa_store_half(back + h, isa_load_half(all + h));
     }
     put_halves(back, 65536);
@@ -131,6 +131,18 @@ static void integers(const float *a, const uint8_t *bytes, size_t n) {
     EACH_VECTOR {
         isa_i at = isa_iand(isa_iload(bytes + 4 * i), isa_iset1(0x0f0f0f0f));
         put_i(isa_lookup16(isa_table16(bytes + i / 16 * 16), at));
+    }
+    static uint16_t table[2049];
+    memcpy(table, bytes, sizeof table);
+    for (uint32_t size = 256; size <= 2048; size *= 2) {
+        EACH_VECTOR {
+            int32_t keep = (int32_t)(size - 1) * 0x10001;
+            isa_i at = isa_iand(isa_iload(bytes + 4 * i), isa_iset1(keep));
+            put_i(isa_lookup_u16(table, size, at));
+        }
+    }
+    for (uint32_t k = 0; k < 4; k++) {
+        EACH_VECTOR put_i(isa_byte4(isa_iload(bytes + 4 * i), k));
     }
     for (uint32_t k = 0; k < 8; k++) {
         EACH_VECTOR put_i(isa_spread4(isa_iload(bytes + 4 * i), k, k % 4 + 3));

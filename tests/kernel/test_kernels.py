@@ -25,7 +25,8 @@ from rows import ROWS, SANITIZED, WORK, command_for, compile_one, why_not  # noq
 
 FAMILIES = {**reference.FAMILIES, **reference_moe.FAMILIES}
 TYPES = ["f32", "f16", "bf16", "q4_0", "q4_1", "q5_0", "q5_1", "q8_0", "q2_k", "q3_k", "q4_k", "q5_k", "q6_k",
-         "iq4_nl", "iq4_xs", "mxfp4", "nvfp4"]
+         "iq4_nl", "iq4_xs", "mxfp4", "nvfp4", "iq2_xxs", "iq2_xs", "iq2_s", "iq3_xxs", "iq3_s",
+         "iq1_s", "iq1_m"]
 SHARED = ROOT.parent / "shared" / "facts" / "dequant_vectors.txt"  # made by another decoder
 
 # Sanitized kernels compile slowly: a third of the cases, on the first of these rows that runs.

@@ -5,6 +5,7 @@ arithmetic (f32 products of scale and code, then one sum) rounds; shares nothing
 with the gguf package. Four blocks a type: random payload, all bits set, no bits set, and signs and
 subnormal scales. Run it from anywhere; the files are committed."""
 import pathlib
+import re
 import struct
 
 import numpy as np
@@ -85,6 +86,94 @@ def nvfp4(b, e):
     return f32(d) * f32(FP4[b[4 + 8 * s + r % 8] >> 4 * (r // 8) & 15])
 
 
+# Grids as (levels, entries): the templates keep them, tests/kernel/test_books.py checks them.
+def grid(name):
+    text = (HERE.parents[1] / "templates" / "quant" / "grid" / f"{name}.lua").read_text()
+    levels = [int(x) for x in re.search(r"M.levels = {(.*?)}", text)[1].split(",")]
+    entries = [int(x, 16) for x in re.search(r"\[\[(.*?)\]\]", text, re.S)[1].split()]
+    n = int(re.search(r"M.elems = (\d)", text)[1])
+    return [[levels[x >> 16 // n * i & 2 ** (16 // n) - 1] for i in range(n)] for x in entries]
+
+
+GRID = {name: grid(name) for name in ("iq2_xxs", "iq2_xs", "iq2_s", "iq3_xxs", "iq3_s", "iq1_s")}
+
+
+def even(signs):
+    """The 8 signs that 7 stand for."""
+    return signs | signs.bit_count() % 2 << 7
+
+
+def u16(b, at):
+    return b[at] | b[at + 1] << 8
+
+
+def u32(b, at):
+    return u16(b, at) | u16(b, at + 2) << 16
+
+
+def nib(byte, k):
+    return byte >> 4 * k & 15
+
+
+def signed(d, value, signs, j):
+    return f32(d) * f32(-value if signs >> j & 1 else value)
+
+
+def iq2_xxs(b, e):
+    g, l, j = e // 32, e % 32 // 8, e % 8
+    a, s = u32(b, 2 + 8 * g), u32(b, 6 + 8 * g)
+    db = half(b, 0) * f32(0.5 + (s >> 28)) * f32(0.25)
+    return signed(db, GRID["iq2_xxs"][a >> 8 * l & 255][j], even(s >> 7 * l & 127), j)
+
+
+def iq2_xs(b, e):
+    g, l, j = e // 32, e % 32 // 8, e % 8
+    v = u16(b, 2 + 2 * (4 * g + l))
+    db = half(b, 0) * f32(0.5 + nib(b[66 + g], l // 2)) * f32(0.25)
+    return signed(db, GRID["iq2_xs"][v & 511][j], even(v >> 9), j)
+
+
+def iq2_s(b, e):
+    g, l, j = e // 32, e % 32 // 8, e % 8
+    number = b[2 + 4 * g + l] | (b[66 + g] >> 2 * l & 3) << 8
+    db = half(b, 0) * f32(0.5 + nib(b[74 + g], l // 2)) * f32(0.25)
+    return signed(db, GRID["iq2_s"][number][j], b[34 + 4 * g + l], j)
+
+
+def iq3_xxs(b, e):
+    g, l, j = e // 32, e % 32 // 8, e % 8
+    s = u32(b, 66 + 4 * g)
+    db = half(b, 0) * f32(0.5 + (s >> 28)) * f32(0.5)
+    value = GRID["iq3_xxs"][b[2 + 8 * g + 2 * l + j // 4]][j % 4]
+    return signed(db, value, even(s >> 7 * l & 127), j)
+
+
+def iq3_s(b, e):
+    g, l, j = e // 32, e % 32 // 8, e % 8
+    k = 2 * l + j // 4
+    number = b[2 + 8 * g + k] | (b[66 + g] >> k & 1) << 8
+    db = half(b, 0) * f32(1 + 2 * nib(b[106 + g // 2], g % 2))
+    return signed(db, GRID["iq3_s"][number][j % 4], b[74 + 4 * g + l], j)
+
+
+def iq1_s(b, e):
+    g, l, j = e // 32, e % 32 // 8, e % 8
+    h = u16(b, 34 + 2 * g)
+    number = b[2 + 4 * g + l] | (h >> 3 * l & 7) << 8
+    delta = -0.125 if h & 0x8000 else 0.125
+    return half(b, 0) * f32(2 * (h >> 12 & 7) + 1) * f32(GRID["iq1_s"][number][j] + delta)
+
+
+def iq1_m(b, e):
+    g, l, j = e // 32, e % 32 // 8, e % 8
+    bits = sum((u16(b, 48 + 2 * i) >> 12) << 4 * i for i in range(4))
+    d = f32(struct.unpack("<e", struct.pack("<H", bits))[0])
+    s = u16(b, 48 + 2 * (g // 2)) >> 6 * (g % 2) + 3 * (l // 2) & 7
+    h = nib(b[32 + 2 * g + l // 2], l % 2)
+    delta = -0.125 if h & 8 else 0.125
+    return d * f32(2 * s + 1) * f32(GRID["iq1_s"][b[4 * g + l] | (h & 7) << 8][j] + delta)
+
+
 # type: elements, bytes, offsets of half scales, decoder of one element
 TYPES = {
     "f32": (1, 4, [], lambda b, e: f32(struct.unpack("<f", b)[0])),
@@ -106,6 +195,13 @@ TYPES = {
     "iq4_xs": (256, 136, [0], iq4_xs),
     "mxfp4": (32, 17, [], lambda b, e: f32(2.0 ** (b[0] - 128)) * f32(FP4[low_high(b, 1, e)])),
     "nvfp4": (64, 36, [], nvfp4),
+    "iq2_xxs": (256, 66, [0], iq2_xxs),
+    "iq2_xs": (256, 74, [0], iq2_xs),
+    "iq2_s": (256, 82, [0], iq2_s),
+    "iq3_xxs": (256, 98, [0], iq3_xxs),
+    "iq3_s": (256, 110, [0], iq3_s),
+    "iq1_s": (256, 50, [0], iq1_s),
+    "iq1_m": (256, 56, [], iq1_m),
 }
 
 
@@ -116,6 +212,10 @@ def blocks(elems, size, scales, rng):
     for payload, d in zip(payloads, (0.0113, 1.0, 0.25, -6e-6)):
         for i, at in enumerate(scales):
             payload[at:at + 2] = np.array([d * (1 - 3 * i)], np.float16).view(np.uint8)
+        if size == 56:  # the scale's nibbles
+            bits = int(np.array(d, np.float16).view(np.uint16))
+            for i in range(4):
+                payload[49 + 2 * i] = payload[49 + 2 * i] & 15 | (bits >> 4 * i & 15) << 4
         if (elems, size) == (32, 17):  # exponents: any, the largest of finite weights, the smallest, subnormal
             payload[0] = {0.25: 0, 1.0: 252}.get(d, 1 if d < 0 else payload[0])
         yield payload.tobytes()

@@ -2,6 +2,7 @@
 -- takes an atom: each lane one row of it, so that a load of 16 lanes is one of the image's 64-byte words. All that a
 -- lane needs of W for an atom is loaded at once, the first before the launch in front has ended; then the
 -- tokens follow one after another. The atoms' parts meet in shared memory and are added in order.
+local book = import("lib/book.lua")
 local descr = import("lib/descr.lua")
 local cuda = import("lib/descr_cuda.lua")
 local group = import("lib/group.lua")
@@ -23,6 +24,12 @@ local function early(op)
   return names
 end
 
+local function carve(op, facts)
+  local list = { cuda.smem("sums", slots_of(op) * TOKENS * 16 * 4) }
+  book.carve(list, parts.types(facts))
+  return list
+end
+
 function module.describe(op)
   local rows = descr.rows_of(op)
   local facts = parts.facts(op, 16)
@@ -35,14 +42,14 @@ function module.describe(op)
     grid = { descr.row_ctas(rows, TOKENS), tostring(n_strips), "1" },
     block = block, ctas_per_sm = 384 // block,
     covers = parts.row_cover(rows, TOKENS, cols),
-    smem = { cuda.smem("sums", slots * TOKENS * 16 * 4) }, features = { "dp4a", "f16" }, early = early(op),
+    smem = carve(op, facts), features = { "dp4a", "f16" }, early = early(op),
   })
 end
 
-%%template int_type(quant, K)
+%%template int_type(quant, K, smem)
 % local t, a, groups = quant.type, descr.atoms(quant, K), quant.qblock_elems // 32
 % local n_groups = a.whole > 0 and 8 or a.rest * groups
-${group.cu_functions(quant)}
+${group.cu_functions(quant, smem)}
 
 /* One row of an atom of W. */
 typedef struct ${t}_atom {
@@ -140,6 +147,7 @@ do {
 % local swiglu = op.epilogue == "swiglu"
 % local K, n_atoms, n_slots, part = op.K, parts.n_atoms(op), slots_of(op), list[1]
 % local n_total, per_thread = sources(op) * n_atoms, ceil_div(16 * TOKENS, d.block)
+% local smem, mine = cuda.smem_offsets(d.smem), parts.types(swiglu and list or { part })
 % local ahead, other = not swiglu or list[1].type == list[2].type, swiglu and list[2]
 % local value = parts.with_bias(swiglu and { part } or list, "sum[k]")
 /* ${swiglu and "Strip `strip` of gate and of up" or "Strip `strip` of a part of type " .. part.type} times the cta's tokens. */
@@ -160,8 +168,14 @@ ISA_FN void ${part.type}_strip(const ${d.name}_params &p, uint32_t strip) {
         ${part.type}_fetch(${swiglu and "v < " .. n_atoms .. " ? w1 : w2, v % " .. n_atoms or "w1, v"}, row, w);
     }
 % end
+% for _, quant in ipairs(mine) do
+    ${book.fill(quant, smem, d.block)}
+% end
     isa_wait_launch();
     isa_let_launch();
+% if book.any(mine) then
+    isa_barrier();
+% end
     const uint32_t left = p.step->${op.rows == "L" and "n_logits" or "n_rows"} - (uint32_t)token0;
     const uint32_t n_tokens = left < ${TOKENS} ? left : ${TOKENS};
 
@@ -257,8 +271,9 @@ ${cuda.head(d, "kernel/matmul/decode.cu.lua", does, shapes)}
 
 ${cuda.params(d)}
 
+% local smem = cuda.smem_offsets(d.smem)
 % for _, quant in ipairs(parts.types(facts)) do
-${quant.kind == "int" and module.int_type(quant, K) or module.float_type(quant, K)}
+${quant.kind == "int" and module.int_type(quant, K, smem) or module.float_type(quant, K)}
 
 % end
 % for _, list in ipairs(parts.by_type(params, facts)) do

@@ -1,6 +1,7 @@
 -- y = W x for many rows of x. A cta has 64 rows of W (for swiglu 32 of gate and 32 of up) by 64 tokens; a warp 16
 -- rows (a strip) by all of them, in the fragments of isa_mma_s8: lane l has rows l / 4 and l / 4 + 8, and of each 8
 -- tokens numbers 2 (l % 4) and 2 (l % 4) + 1. Activations of an atom's columns are staged in shared memory.
+local book = import("lib/book.lua")
 local descr = import("lib/descr.lua")
 local cuda = import("lib/descr_cuda.lua")
 local group = import("lib/group.lua")
@@ -37,6 +38,7 @@ local function carve(op, facts)
     if has_min(facts) then list[#list + 1] = cuda.smem("m", per_group) end
     if has_mins(facts) then list[#list + 1] = cuda.smem("h", 2 * per_group) end
   end
+  book.carve(list, parts.types(facts))
   if op.epilogue == "swiglu" then list[#list + 1] = cuda.smem("up", strips_of(op) * 16 * TOKENS * 4) end
   return list
 end
@@ -56,12 +58,12 @@ function module.describe(op)
   })
 end
 
-%%template int_type(quant, K, n_types)
+%%template int_type(quant, K, n_types, smem)
 % local t, a, groups = quant.type, descr.atoms(quant, K), quant.qblock_elems // 32
 % -- Two groups at once hide latency; more than one scale and minimum each, or a second type's part of the same loop, and
 % -- registers do not hold them.
 % local at_once = (n_types > 1 or quant.n_scales + quant.n_mins > 2) and 1 or 2
-${group.cu_functions(quant)}
+${group.cu_functions(quant, smem)}
 
 /* Group g of an atom of nq qblocks for the first 8 n_tiles tokens: acc[n] has the fragment of tokens 8n .. 8n + 7. */
 ISA_FN void ${t}_group(const uint8_t *atom, uint32_t nq, uint32_t g, const staged &x, const uint32_t n_tiles,
@@ -241,7 +243,7 @@ typedef struct staged {
 % end
 % local types = parts.types(facts)
 % for _, quant in ipairs(types) do
-${quant.kind == "int" and module.int_type(quant, K, #types) or module.float_type(quant, K)}
+${quant.kind == "int" and module.int_type(quant, K, #types, at) or module.float_type(quant, K)}
 
 % end
 ${cuda.open(d)}
@@ -267,6 +269,9 @@ ${cuda.open(d)}
 % if has_mins(facts) then
     x.h = (float *)(void *)isa_smem(${at.h});
 % end
+% end
+% for _, quant in ipairs(types) do
+    ${book.fill(quant, at, d.block)}
 % end
     isa_wait_launch();
     isa_let_launch();
