@@ -269,6 +269,7 @@ ISA_FN uint64_t isa_warp_min64(uint64_t x) {
 ISA_FN uint64_t isa_warp_scan64(uint64_t x) {
     uint64_t y;
     soft_warp(isa_host_scan64, &x, sizeof x, &y, sizeof y);
+    return y;
 }
 
 ISA_FN uint32_t isa_ballot(bool yes) {
