@@ -61,12 +61,10 @@ ${quant.cu_value()}
 
 ${cuda.open(d)}
     const uint32_t t = isa_cta_x();
-    ${book.fill(quant, smem, THREADS)}
+    ${book.fill({ quant }, smem, THREADS)}
     isa_wait_launch();
     isa_let_launch();
-% if book.has(quant) then
-    isa_barrier();
-% end
+    ${book.barrier({ quant })}
     const uint32_t token = p.step->token_of_row[t], row = token % 16;
     const uint8_t *strip = p.w + (size_t)(token / 16) * ${strip_bytes};
     float *y = p.y + (size_t)t * ${H};

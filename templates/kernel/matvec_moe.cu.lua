@@ -3,6 +3,7 @@
 -- meet in shared memory and are added in order.
 --   gated  a cta has 32 columns of one pair: 2 strips of gate and 2 of up
 --   down   a cta has 16 columns of one row: the strip of every pick, weighted and added in their order
+local book = import("lib/book.lua")
 local descr = import("lib/descr.lua")
 local cuda = import("lib/descr_cuda.lua")
 local c_kernel = import("kernel/matvec_moe.c.lua")
@@ -22,12 +23,18 @@ local function slots_of(op)
   return round_up(ceil_div(total(op), turns), 2)
 end
 
+local function carve(op)
+  local list = { cuda.smem("sums", total(op) * 16 * 4) }
+  book.carve(list, moe.types(op))
+  return list
+end
+
 function module.describe(op)
   local c = c_kernel.describe(op)
   local block = 16 * slots_of(op)
   return cuda.of(c, {
     axes = c.axes, grid = c.grid, block = block, ctas_per_sm = math.max(1, 384 // block),
-    smem = { cuda.smem("sums", total(op) * 16 * 4) }, features = { "dp4a", "f16" },
+    smem = carve(op), features = { "dp4a", "f16" },
   })
 end
 
@@ -96,14 +103,16 @@ for (uint32_t v = slot; v < ${total(op)}; v += ${slots_of(op)}) {
 % end
 }
 
-%%template gated_body(op)
+%%template gated_body(op, d)
 % local P, atoms, sets = moe.per_row(op), n_atoms(op), moe.sets(op)
     const uint32_t piece = isa_cta_y(), r = isa_thread() % 16, slot = isa_thread() / 16;
     const size_t pair = isa_cta_x(), row = pair / ${P};
     const uint32_t j = (uint32_t)pair % ${P};
     float *sums = (float *)(void *)isa_smem(0); /* [gate, up][strip][atom][row] */
+    ${book.fill(moe.types(op), cuda.smem_offsets(d.smem), d.block)}
     isa_wait_launch();
     isa_let_launch();
+    ${book.barrier(moe.types(op))}
 % if two_texts(op) then
     if (j == ${op.n_used}) {
         ${module.gated_loop(op, sets.shared[1], sets.shared[2], "p.s0", "p.s1")}
@@ -139,13 +148,15 @@ for (uint32_t v = slot; v < ${total(op)}; v += ${slots_of(op)}) {
         p.y_s + pair * ${op.n // 16} + 2 * piece);
 % end
 
-%%template down_body(op)
+%%template down_body(op, d)
 % local P, atoms, k, sets = moe.per_row(op), n_atoms(op), op.n_used, moe.sets(op)
     const uint32_t strip = isa_cta_y(), r = isa_thread() % 16, slot = isa_thread() / 16;
     const size_t row = isa_cta_x();
     float *sums = (float *)(void *)isa_smem(0); /* [pick][atom][row] */
+    ${book.fill(moe.types(op), cuda.smem_offsets(d.smem), d.block)}
     isa_wait_launch();
     isa_let_launch();
+    ${book.barrier(moe.types(op))}
 #pragma unroll 1
     for (uint32_t v = slot; v < ${total(op)}; v += ${slots_of(op)}) {
         const uint32_t a = v % ${atoms}, j = v / ${atoms};
@@ -192,10 +203,11 @@ ${cuda.head(d, "kernel/matvec_moe.cu.lua", does, moe.shapes(params))}
 
 ${cuda.params(d)}
 
+% local smem = cuda.smem_offsets(d.smem)
 % for _, quant in ipairs(moe.types(params)) do
-${quant.kind == "int" and product.int_type(quant, K) or product.float_type(quant, K)}
+${quant.kind == "int" and product.int_type(quant, K, smem) or product.float_type(quant, K)}
 
 % end
 ${cuda.open(d)}
-${gated and module.gated_body(params) or module.down_body(params)}
+${gated and module.gated_body(params, d) or module.down_body(params, d)}
 }

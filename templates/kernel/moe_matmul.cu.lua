@@ -385,9 +385,7 @@ ${quant.kind == "int" and module.int_type(quant, K, #moe.types(params), at) or m
 ${cuda.open(d)}
     const uint32_t piece = isa_cta_y(), w = isa_warp();
     uint32_t *pair_of = (uint32_t *)(void *)isa_smem(${at.pair}), *row_of = (uint32_t *)(void *)isa_smem(${at.row});
-% for _, quant in ipairs(moe.types(params)) do
-    ${book.fill(quant, at, d.block)}
-% end
+    ${book.fill(moe.types(params), at, d.block)}
     isa_wait_launch();
     isa_let_launch();
     const isa_x4 entry = isa_load_x4(p.map + (size_t)isa_cta_x() * ${moe.ENTRY});

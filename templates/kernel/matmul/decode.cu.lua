@@ -168,14 +168,10 @@ ISA_FN void ${part.type}_strip(const ${d.name}_params &p, uint32_t strip) {
         ${part.type}_fetch(${swiglu and "v < " .. n_atoms .. " ? w1 : w2, v % " .. n_atoms or "w1, v"}, row, w);
     }
 % end
-% for _, quant in ipairs(mine) do
-    ${book.fill(quant, smem, d.block)}
-% end
+    ${book.fill(mine, smem, d.block)}
     isa_wait_launch();
     isa_let_launch();
-% if book.any(mine) then
-    isa_barrier();
-% end
+    ${book.barrier(mine)}
     const uint32_t left = p.step->${op.rows == "L" and "n_logits" or "n_rows"} - (uint32_t)token0;
     const uint32_t n_tokens = left < ${TOKENS} ? left : ${TOKENS};
 

@@ -270,9 +270,7 @@ ${cuda.open(d)}
     x.h = (float *)(void *)isa_smem(${at.h});
 % end
 % end
-% for _, quant in ipairs(types) do
-    ${book.fill(quant, at, d.block)}
-% end
+    ${book.fill(types, at, d.block)}
     isa_wait_launch();
     isa_let_launch();
     const size_t token0 = (size_t)isa_cta_x() * ${TOKENS};
