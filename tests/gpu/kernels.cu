@@ -24,6 +24,7 @@ enum { ZONE = 4096, FILLING = 0xa5 };
 struct step {
     uint32_t n_rows, n_seqs, n_logits;
     const uint32_t *arrays[5];
+    const void *picks;
 };
 
 struct operand {

@@ -207,6 +207,29 @@ def compare_texts(t, model, gpu, greedy):
     t.row(model, "greedy texts", same == len(greedy), f"{same} of {len(greedy)}")
 
 
+WAYS = (
+    ["--greedy"],
+    ["--temp", 0.8, "--top-k", 40, "--top-p", 0.95, "--min-p", 0.05],
+    ["--temp", 1, "--top-k", 0, "--top-p", 1, "--min-p", 0],
+    ["--temp", 1.2, "--top-k", 0, "--top-p", 0.8, "--min-p", 0],
+    ["--temp", 0.9, "--top-k", 64, "--repeat-penalty", 1.3],
+)
+
+
+def compare_answers(t, model, cpu, gpu):
+    """Texts drawn on the device and on the host, with the same seeds."""
+    good = 0
+    runs = [["run", "--raw", "-p", p, "-n", 24, *way] for way in WAYS for p in ("hello", "Once upon a time")]
+    for i, command in enumerate(runs):
+        seed = [] if "--greedy" in command else ["--seed", i]
+        a, b = (output([cli, *command, *seed]) for cli in (cpu, gpu))
+        same = a[0] == b[0] == 0 and a[1] == b[1]
+        good += same
+        if not same:
+            t.row(model, "answer " + " ".join(map(str, command[6:])), False, repr(b[1][:60]) + b[2][:100])
+    t.row(model, "answers drawn on the device", good == len(runs), f"{good} of {len(runs)}")
+
+
 def one_model(t, model, greedy, sanitize):
     name = model["name"]
     folder = OUT / name
@@ -225,6 +248,7 @@ def one_model(t, model, greedy, sanitize):
     for side in ("cpu", "gpu"):
         code, out, err, _ = output([folder / side / "request", "slots", folder / side])
         t.row(name, f"slots ({side})", code == 0, (out.decode().strip() + err)[:100])
+    compare_answers(t, name, cpu, gpu)
     if "SmolLM2" in name:
         compare_texts(t, name, gpu, greedy)
     for side, cli in (("cpu", cpu), ("gpu", gpu)):
@@ -234,28 +258,18 @@ def one_model(t, model, greedy, sanitize):
             flush=True,
         )
     if sanitize and "tiny" in name:
+        sanitize_program(t, name, gpu)
+
+
+def sanitize_program(t, name, gpu):
+    ids = ",".join(str(i) for i in range(1, 30))
+    draws = ["run", "--raw", "-p", "hello", "-n", 6, "--temp", 1, "--top-k", 0, "--top-p", 0.9, "--seed", 1]
+    for what, command in (("a prompt", ["logits", "--ids", ids, "--chunk", 16]), ("an answer", draws)):
         for tool in ("memcheck", "racecheck", "synccheck"):
-            code, out, err, _ = output(
-                [
-                    "compute-sanitizer",
-                    "--tool",
-                    tool,
-                    "--error-exitcode",
-                    3,
-                    gpu,
-                    "logits",
-                    "--ids",
-                    ",".join(str(i) for i in range(1, 30)),
-                    "--chunk",
-                    16,
-                ]
-            )
-            last = [
-                line
-                for line in (out.decode(errors="replace") + err).splitlines()
-                if "SUMMARY" in line or "rror" in line
-            ]
-            t.row(name, f"compute-sanitizer {tool}", code == 0, (last or ["?"])[-1][:100])
+            code, out, err, _ = output(["compute-sanitizer", "--tool", tool, "--error-exitcode", 3, gpu, *command])
+            text = (out.decode(errors="replace") + err).splitlines()
+            last = [line for line in text if "SUMMARY" in line or "rror" in line]
+            t.row(name, f"compute-sanitizer {tool}, {what}", code == 0, (last or ["?"])[-1][:100])
 
 
 def run(a):

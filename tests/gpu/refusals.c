@@ -15,7 +15,7 @@ typedef struct world {
     rt_cuda_driver d;
     rt_cu_context context;
     rt_cu_stream stream;
-    rt_cu_function bound, wide;
+    rt_cu_function bound, wide, free;
     rt_cu_ptr memory;
     void *own, *other;
     int clusters; /* whether the device has them */
@@ -161,10 +161,14 @@ static rt_cu_result too_many_registers(world *w) {
     return with_block(w, w->wide, 1024);
 }
 
-static rt_cu_result shared_above_attribute(world *w) {
+static rt_cu_result with_shared(const world *w, unsigned n) {
     rt_cu_launch_config c = good(w);
-    c.smem_bytes = 49153;
+    c.smem_bytes = n;
     return launch(w, &c, w->bound);
+}
+
+static rt_cu_result shared_above_attribute(world *w) {
+    return with_shared(w, 49153);
 }
 
 static rt_cu_result shared_attribute_above_limit(world *w) {
@@ -258,6 +262,16 @@ static int try(world *w, int i) {
     return !same;
 }
 
+/* The last size that is not refused. */
+static int taken(const world *w, const char *what, rt_cu_result got) {
+    const char *name = NULL;
+    if (w->d.cuGetErrorName(got, &name) != RT_CU_SUCCESS || name == NULL) {
+        name = "?";
+    }
+    printf("%s %s: %u %s\n", got == RT_CU_SUCCESS ? "ok " : "DIFFERS", what, got, name);
+    return got != RT_CU_SUCCESS;
+}
+
 static void *read_file(const char *path) {
     FILE *f = fopen(path, "rb");
     char *data = calloc(1, 1 << 22);
@@ -285,6 +299,7 @@ static int begin(world *w) {
         !RT_CU_CALL(&w->d, &err, cuModuleLoadData, &m, w->own) ||
         !RT_CU_CALL(&w->d, &err, cuModuleGetFunction, &w->bound, m, "k_bound") ||
         !RT_CU_CALL(&w->d, &err, cuModuleGetFunction, &w->wide, m, "k_wide") ||
+        !RT_CU_CALL(&w->d, &err, cuModuleGetFunction, &w->free, m, "k_free") ||
         !RT_CU_CALL(&w->d, &err, cuMemAlloc_v2, &w->memory, MEMORY_BYTES)) {
         fprintf(stderr, "refusals: %s\n", err.text);
         return 1;
@@ -334,6 +349,9 @@ int main(int argc, char **argv) {
         }
         bad += try(&w, i);
     }
+    bad += taken(&w, "65535 rows on y", with_grid(&w, 1, 65535));
+    bad += taken(&w, "1024 threads", with_block(&w, w.free, 1024));
+    bad += taken(&w, "49152 bytes of shared memory", with_shared(&w, 49152));
     rt_cu_result last = w.d.cuCtxSynchronize();
     printf("%s after all of them the context is %s (%u)\n", last == 0 ? "ok " : "DIFFERS",
            last == 0 ? "sound" : "lost", last);

@@ -1,4 +1,4 @@
-/* Kernels for refusals.c: one with launch bounds, one that needs more registers than a cta of 1024
+/* Kernels for refusals.c: one with launch bounds, one that any cta fits, one that needs more registers than a cta of 1024
  * threads may have. */
 struct params {
     const float *x;
@@ -8,6 +8,10 @@ struct params {
 
 extern "C" __global__ void __launch_bounds__(128) k_bound(const params p) {
     p.y[blockIdx.x * 128 + threadIdx.x] = p.x[threadIdx.x];
+}
+
+extern "C" __global__ void k_free(const params p) {
+    p.y[threadIdx.x] = p.x[threadIdx.x];
 }
 
 extern "C" __global__ void k_wide(const params p) {
