@@ -1,4 +1,5 @@
-/* chat.c -- `chat`: a conversation. Ctrl-C ends the answer, not the program. */
+/* chat.c -- `chat`: a conversation. Ctrl-C ends the answer, not the program; SIGTERM and SIGHUP end
+ * that too, once the terminal is as it was. */
 #include <stdio.h>
 #include <string.h>
 
@@ -51,6 +52,21 @@ static bool parse(rt_cli *c, int argc, char **argv, options *o, bool *go, lb_err
            (!*go || rt_cli_thinking(o->thinking, &o->think, err));
 }
 
+/* By a signal other than Ctrl-C. */
+static bool told_to_end(const session *s) {
+    return *s->answerer.interrupt != 0 && *s->answerer.interrupt != SIGINT;
+}
+
+static bool ended(lb_err *err) {
+    return lb_err_set(err, LB_CANCELLED, "ended by a signal");
+}
+
+static void forget_ctrl_c(const session *s) {
+    if (!told_to_end(s)) {
+        lb_stop_clear();
+    }
+}
+
 /* ---- one turn ---- */
 
 /* Errors that end the conversation; others are told and the turn is taken back. What cannot be
@@ -88,12 +104,15 @@ static bool answer(session *s, lb_err *err) {
 }
 
 static bool turn(session *s, const char *text, size_t n, lb_err *err) {
-    lb_stop_clear();
+    forget_ctrl_c(s);
     if (!rt_cli_talk_add(&s->talk, RT_ROLE_USER, text, n, err)) {
         return false;
     }
     bool ok = answer(s, err);
-    lb_stop_clear();
+    if (told_to_end(s)) {
+        return ended(err);
+    }
+    forget_ctrl_c(s);
     if (!ok && !is_fatal(err->code)) {
         rt_cli_talk_drop(&s->talk);
         fprintf(stderr, "%s%s\n", err->text,
@@ -146,7 +165,7 @@ static bool read_message(session *s, rt_cli_got *got, lb_text *out, lb_err *err)
     lb_arena_reset(&s->texts);
     lb_text_init(out, &s->texts);
     for (*got = RT_CLI_LINE; more;) {
-        lb_stop_clear();
+        forget_ctrl_c(s);
         *got = rt_cli_input_next(s->input, &line, &n);
         if (*got != RT_CLI_LINE) {
             return true;
@@ -167,6 +186,9 @@ static bool converse(session *s, lb_err *err) {
         rt_cli_got got = RT_CLI_END;
         if (!read_message(s, &got, &text, err)) {
             return false;
+        }
+        if (told_to_end(s)) {
+            return ended(err);
         }
         if (got == RT_CLI_END) {
             break;
@@ -194,14 +216,14 @@ static bool converse(session *s, lb_err *err) {
 }
 
 static bool start(session *s, lb_err *err) {
-    static const int CTRL_C[] = {SIGINT, 0};
+    static const int SIGNALS[] = {SIGINT, SIGTERM, SIGHUP, 0};
     rt_cli *c = s->cli;
     if (!rt_cli_answerer_new(c, &s->o->sampling, true, &s->answerer, err) ||
         !rt_cli_talk_new(c, s->o->system, s->o->think, &s->talk, err) ||
         !rt_cli_start(c, &s->o->team, err)) {
         return false;
     }
-    s->answerer.interrupt = lb_stop_catch(CTRL_C);
+    s->answerer.interrupt = lb_stop_catch(SIGNALS);
     if (!rt_cli_input_new(c->prog, "> ", s->answerer.interrupt, &c->arena, &s->input, err)) {
         return false;
     }

@@ -392,6 +392,28 @@ def test_chat_on_a_terminal():
     assert t.status() == 0
 
 
+def test_chat_ends_by_signals_and_tidies_the_terminal():
+    for sign in (signal.SIGTERM, signal.SIGHUP):
+        for busy in (False, True):
+            t = Terminal("chat", "--greedy")
+            t.prompt()
+            if busy:
+                t.send("go on forever\r")
+                t.expect("tick tick tick")
+            os.kill(t.pid, sign)
+            end = time.monotonic() + 20
+            while not termios.tcgetattr(t.fd)[3] & termios.ICANON:
+                assert time.monotonic() < end, "the line editor's terminal was left behind"
+                time.sleep(0.01)
+            assert t.status() == -sign, t.text
+    p = subprocess.Popen([FAKE, "chat", "--greedy"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    p.stdin.write(b"turns\n")
+    p.stdin.flush()
+    assert p.stdout.readline() == b"1 user turns\n"
+    p.terminate()
+    assert p.wait(20) == -signal.SIGTERM
+
+
 def test_interrupts_while_the_prompt_is_read():
     t = Terminal("run", "-p", "forever", "--greedy")
     t.expect("tick tick")
