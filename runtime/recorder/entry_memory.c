@@ -6,7 +6,7 @@ static rt_cu_result enter_outside(const char *call) {
     rt_cu_result r = rec_enter(call, REC_CONTEXT);
     if (r == RT_CU_SUCCESS && rec.capture != REC_NOT) {
         rec.capture = REC_SPOILT;
-        return rec_refuse(REC_copy_not_async_during_capture);
+        return rec_refuse(REC_alloc_during_capture);
     }
     return r;
 }
@@ -60,23 +60,22 @@ rt_cu_result cuMemFreeHost(void *at) {
     return give("cuMemFreeHost", at, true);
 }
 
-/* An operation on [device, device + n_bytes), or the refusal of one that reaches outside an
- * allocation. */
+/* Whether [device, device + n_bytes) lies in an allocation, or the refusal. */
 static rt_cu_result ranged(const rec_op *op) {
-    if (op->n_bytes == 0) {
-        return RT_CU_SUCCESS;
-    }
-    if (!rec_owns(op->device, op->n_bytes, false)) {
+    if (op->n_bytes != 0 && !rec_owns(op->device, op->n_bytes, false)) {
         return rec_refuse(op->kind == REC_SET ? REC_set_outside : REC_copy_outside);
     }
-    return rec_do(op);
+    return RT_CU_SUCCESS;
 }
 
-/* The calls that return when the work is done. */
+/* The calls that return when the work is done; a capture does not see them. */
 static rt_cu_result now(const char *call, const rec_op *op) {
-    rt_cu_result r = enter_outside(call);
+    rt_cu_result r = rec_enter(call, REC_CONTEXT);
     if (r == RT_CU_SUCCESS) {
         r = ranged(op);
+    }
+    if (r == RT_CU_SUCCESS && op->n_bytes != 0) {
+        r = rec_do_now(op);
     }
     return rec_leave(call, r == RT_CU_SUCCESS ? rec_backend_here()->sync() : r);
 }
@@ -87,7 +86,10 @@ static rt_cu_result later(const char *call, const rec_op *op, rt_cu_stream strea
         rec.capture = REC_SPOILT;
         r = RT_CU_STREAM_CAPTURE_UNSUPPORTED;
     }
-    return rec_leave(call, r == RT_CU_SUCCESS ? ranged(op) : r);
+    if (r == RT_CU_SUCCESS) {
+        r = ranged(op);
+    }
+    return rec_leave(call, r == RT_CU_SUCCESS && op->n_bytes != 0 ? rec_do(op) : r);
 }
 
 rt_cu_result cuMemsetD8_v2(rt_cu_ptr to, unsigned char value, size_t n_bytes) {

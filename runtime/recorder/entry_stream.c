@@ -81,6 +81,10 @@ rt_cu_result rec_do(const rec_op *op) {
     return rec.capture == REC_CAPTURING ? keep(rec.captured, op) : run(op);
 }
 
+rt_cu_result rec_do_now(const rec_op *op) {
+    return run(op);
+}
+
 rt_cu_result cuStreamCreate(rt_cu_stream *stream, unsigned flags) {
     rt_cu_result r = rec_enter("cuStreamCreate", REC_CONTEXT);
     rt_cu_stream s = r == RT_CU_SUCCESS ? calloc(1, sizeof *s) : NULL;

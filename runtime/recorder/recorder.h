@@ -104,4 +104,7 @@ rt_cu_result rec_give(void *at, bool host);
 /* stream.c: runs an operation, or captures it. */
 rt_cu_result rec_do(const rec_op *op);
 
+/* Does it, whether or not a capture is under way. */
+rt_cu_result rec_do_now(const rec_op *op);
+
 #endif

@@ -231,6 +231,20 @@ static rt_cu_result copy_not_async_during_capture(world *w) {
     return in_capture(w, copy_now, &end);
 }
 
+static rt_cu_result alloc_one(world *w) {
+    rt_cu_ptr p = 0;
+    rt_cu_result r = w->d.cuMemAlloc_v2(&p, 256);
+    if (r == RT_CU_SUCCESS) {
+        w->d.cuMemFree_v2(p);
+    }
+    return r;
+}
+
+static rt_cu_result alloc_during_capture(world *w) {
+    rt_cu_result end = RT_CU_SUCCESS;
+    return in_capture(w, alloc_one, &end);
+}
+
 static rt_cu_result end_without_capture(world *w) {
     rt_cu_graph g = NULL;
     return w->d.cuStreamEndCapture(w->stream, &g);

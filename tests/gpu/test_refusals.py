@@ -56,7 +56,7 @@ def recorder_follows_its_table():
             command, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
         )
         assert p.returncode == 0 and "DIFFERS" not in p.stdout, p.stdout
-        assert p.stdout.count("ok ") == 32, p.stdout
+        assert p.stdout.count("ok ") == 33, p.stdout
 
 
 if __name__ == "__main__":
