@@ -156,7 +156,8 @@ static bool is_own(const char *name) {
            strcmp(name, ".staged") == 0;
 }
 
-/* An empty folder, or one that lagen made. */
+/* An empty folder, or one that lagen made, or was killed in making: folders may stand there while
+ * the manifest, which goes first, is still among what was staged. */
 static bool is_ours(const lg_outdir *f, lb_err *err) {
     DIR *d = opendir(f->path);
     if (d == NULL) {
@@ -170,6 +171,7 @@ static bool is_ours(const lg_outdir *f, lb_err *err) {
     }
     closedir(d);
     return other[0] == '\0' || lg_manifest_is_in(f->path, f->arena) ||
+           lg_manifest_is_in(f->staging, f->arena) ||
            lb_err_set(err, LB_BAD_VALUE,
                       "%s: holds '%s' and no program of lagen; its files might be overwritten, so "
                       "name a new folder",
