@@ -7,6 +7,14 @@ local attn = import("lib/attn_parts.lua")
 
 local THREADS = 256
 
+-- Elements of a dot product that are read at once: a divisor of the head, since a remainder costs registers.
+local function at_once(hd)
+  for _, n in ipairs({ 64, 32 }) do
+    if hd % n == 0 then return n end
+  end
+  return 16
+end
+
 function module.describe(op)
   return cuda.of(c_kernel.describe(op), {
     name_suffix = "xdecode",
@@ -55,7 +63,7 @@ ISA_FN float cta_max(float x, float *of_warp) {
 /* The dot product of q with key t of those at `keys`. */
 ISA_FN float dot(const float *q, const ${kv.ctype} *keys, uint32_t t) {
     float sum = 0.0f;
-#pragma unroll ${math.min(hd, 64)}
+#pragma unroll ${at_once(hd)}
     for (uint32_t i = 0; i < ${hd}; i++) {
         sum = isa_fma(q[i], kv_key(keys, t, i), sum);
     }
