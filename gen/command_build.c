@@ -11,6 +11,7 @@
 #include "command_parts.h"
 #include "cubin_check.h"
 #include "emit.h"
+#include "fit.h"
 #include "pack.h"
 #include "process.h"
 #include "stamp.h"
@@ -126,6 +127,29 @@ static bool cuda_compiler(lg_context *c, const build_args *a, const lg_hw_row *h
     return true;
 }
 
+/* What does not fit the memory that was named is not built. */
+static bool has_room(const lg_result *r, const lg_pools *pools, lb_arena *arena, lb_err *err) {
+    lg_fit fit;
+    lg_need need;
+    if (!lg_need_sum(r->plan, &need, err)) {
+        return false;
+    }
+    if (lg_need_fits(&need, pools)) {
+        return true;
+    }
+    const char *why =
+        lg_fit_find(r, pools, arena, &fit, err) ? lg_fit_refusal(&fit, pools, arena, err) : NULL;
+    return why != NULL && lb_err_set(err, LB_LIMIT, "%s", why);
+}
+
+static void note_chunk(lg_context *c, const lg_result *r, const char *out) {
+    lb_err why = {0};
+    if (r->chunk_why != NULL) {
+        c->note(lb_format(c->arena, &why, "%s: chunk %" PRIu64 " by choice: %s", out,
+                          r->plan->limits.chunk, r->chunk_why));
+    }
+}
+
 static bool emit(lg_context *c, const build_args *a, const lg_request *rq, bool building, built *b,
                  lb_err *err) {
     lg_result r;
@@ -136,7 +160,7 @@ static bool emit(lg_context *c, const build_args *a, const lg_request *rq, bool 
     bool linked = strcmp(a->weights, "link") == 0;
     const char *cc = NULL;
     const char *compiler = NULL;
-    bool ok = lg_run(rq, c->arena, &r, err) &&
+    bool ok = lg_run(rq, c->arena, &r, err) && has_room(&r, &rq->pools, c->arena, err) &&
               lg_model_name(a->model.model, c->arena, &b->name, err) &&
               host_row(a, r.hw, &host, err) && compiler_for(host, c->arena, &cc, err) &&
               cuda_compiler(c, a, r.hw, building, &cuda, &in_use, err) &&
@@ -156,6 +180,7 @@ static bool emit(lg_context *c, const build_args *a, const lg_request *rq, bool 
                                    .image = linked ? NULL : make_image,
                                    .image_arg = &image,
                                    .kv = rq->kv,
+                                   .chunk_why = r.chunk_why != NULL ? r.chunk_why : "as asked",
                                    .pre = a->model.pre,
                                    .cc = cc,
                                    .compiler = compiler,
@@ -170,6 +195,7 @@ static bool emit(lg_context *c, const build_args *a, const lg_request *rq, bool 
                           " facts; %" PRIu32 " files, %" PRIu32 " written",
                           b->out, r.plan->n_launches, r.plan->n_kernels, r.proof.n_facts,
                           result.n_files, result.n_changed));
+        note_chunk(c, &r, b->out);
     }
     lg_cuda_compiler_close(&cuda);
     b->plan = ok && r.hw->gpu ? r.plan : NULL;

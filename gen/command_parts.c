@@ -20,6 +20,9 @@ bool lg_command_parse(lg_context *c, const lb_command *command, int argc, char *
     return true;
 }
 
+/* 1 PiB: far beyond any machine, and every sum of such numbers is exact. */
+#define POOL_MAX 1125899906842624.0
+
 lg_model_args lg_model_args_default(void) {
     return (lg_model_args){.arch = "native", .kv = "f16", .slots = 1};
 }
@@ -35,8 +38,9 @@ uint32_t lg_model_options(lg_model_args *a, lb_opt *options) {
          "context per slot; default: what the model file says"},
         {"--slots", NULL, LB_OPT_UINT, &a->slots, 1, 1024, false, NULL, "N",
          "sequences side by side; default 1"},
-        {"--chunk", NULL, LB_OPT_UINT, &a->chunk, 1, 131072, false, NULL, "TOKENS",
-         "rows of one prefill step; default 512, or the context\nif that is shorter"},
+        {"--chunk", NULL, LB_OPT_UINT_AUTO, &a->chunk, 1, 131072, false, NULL, "TOKENS",
+         "rows of one prefill step; auto (default): as many as suit\nmodel and row, or as --vram and "
+         "--ram leave room for"},
         {"--kv", NULL, LB_OPT_NAME, (void *)&a->kv, 0, 0, false, NULL, "TYPE",
          "type of cached keys and values: f16 (default), or q8_0,\nbytes with a scale for each 32"},
         {"--pre", NULL, LB_OPT_NAME, (void *)&a->pre, 0, 0, false, NULL, "NAME",
@@ -47,6 +51,11 @@ uint32_t lg_model_options(lg_model_args *a, lb_opt *options) {
          "key, the file's factor alone; or a number"},
         {"--rope-beta", NULL, LB_OPT_NAME, (void *)&a->rope_beta, 0, 0, false, NULL, "WHICH",
          "bounds of YaRN's ramp, in turns: fixed (default), 32,1;\nkey, the file's; or FAST,SLOW"},
+        {"--vram", NULL, LB_OPT_UINT, &a->vram, 1, POOL_MAX, true, NULL, "BYTES",
+         "memory of the GPU that the program may have, such as 16GiB:\nplan answers, build refuses "
+         "what does not fit"},
+        {"--ram", NULL, LB_OPT_UINT, &a->ram, 1, POOL_MAX, true, NULL, "BYTES",
+         "the same of the host's memory, which on some boards is\nthe GPU's too"},
     };
     memcpy(options, list, sizeof list);
     return LG_MODEL_OPTIONS;
@@ -75,6 +84,7 @@ bool lg_model_parse(lg_context *c, const lb_command *command, const lg_model_arg
                        .ctx = a->ctx,
                        .slots = a->slots,
                        .chunk = a->chunk,
+                       .pools = {a->vram, a->ram},
                        .kv = a->kv,
                        .rope_mscale = a->rope_mscale,
                        .rope_beta = a->rope_beta};

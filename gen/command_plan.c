@@ -6,37 +6,23 @@
 
 #include "command.h"
 #include "command_parts.h"
+#include "fit_text.h"
 #include "inspect.h"
 #include "value_text.h"
 
 /* ---- plan */
 
-static const char *size_text(uint64_t bytes, char buffer[32]) {
-    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
-    double v = (double)bytes;
-    int u = 0;
-    while (v >= 1024.0 && u < 4) {
-        v /= 1024.0;
-        u++;
+static void chunk_line(const lg_result *r, lb_text *out) {
+    if (r->chunk_why != NULL) {
+        lb_text_printf(out, "  chunk          %" PRIu64 " by choice: %s\n", r->plan->limits.chunk,
+                       r->chunk_why);
     }
-    snprintf(buffer, 32, u == 0 ? "%.0f %s" : "%.2f %s", v, units[u]);
-    return buffer;
 }
 
-static uint64_t arena_total(const lg_plan *p) {
-    uint64_t n = 0;
-    for (int i = 0; i < LG_N_ARENAS; i++) {
-        n += p->arena_bytes[i];
-    }
-    return n;
-}
-
-static void plan_text(const lg_result *r, const char *model, lb_text *out) {
-    static const char *const names[] = {"weights", "KV cache", "scratch", "logits"};
+static void plan_text(const lg_result *r, const lg_fit *fit, const lg_request *rq, lb_text *out) {
     const lg_plan *p = r->plan;
     const lg_limits *l = &p->limits;
-    char size[32];
-    lb_text_printf(out, "%s for %s\n\n", model, lg_hw_name(p->hw));
+    lb_text_printf(out, "%s for %s\n\n", rq->model, lg_hw_name(p->hw));
     lb_text_printf(
         out, "  architecture   %s, %" PRIu64 " layers, width %" PRIu64 ", vocabulary %" PRIu64 "\n",
         p->graph->arch, p->graph->n_layers, p->graph->n_embd, p->graph->n_vocab);
@@ -47,17 +33,12 @@ static void plan_text(const lg_result *r, const char *model, lb_text *out) {
                    "  limits         ctx %" PRIu64 ", slots %" PRIu64 ", chunk %" PRIu64
                    ", logit rows %" PRIu64 "\n",
                    l->ctx, l->slots, l->chunk, l->logit_rows_max);
-    lb_text_printf(out,
-                   "  step           %" PRIu32 " launches of %" PRIu32 " kernels\n\n  memory\n",
+    chunk_line(r, out);
+    lb_text_printf(out, "  step           %" PRIu32 " launches of %" PRIu32 " kernels\n\n",
                    p->n_launches, p->n_kernels);
-    for (int i = 0; i < LG_N_ARENAS; i++) {
-        lb_text_printf(out, "    %-10s %15" PRIu64 "  %s\n", names[i], p->arena_bytes[i],
-                       size_text(p->arena_bytes[i], size));
-    }
-    lb_text_printf(out, "    %-10s %15" PRIu64 "  %s\n\n", "total", arena_total(p),
-                   size_text(arena_total(p), size));
+    lg_fit_text(fit, &rq->pools, p->hw, out);
     lb_text_printf(out,
-                   "  proved         %" PRIu32 " facts for every T from 1 to %" PRIu64
+                   "\n  proved         %" PRIu32 " facts for every T from 1 to %" PRIu64
                    " (launch limits, coverage, byte\n"
                    "                 ranges, index widths, lifetimes); --dump prove lists them\n",
                    r->proof.n_facts, l->t_max);
@@ -72,12 +53,12 @@ static const lg_value *unused(lg_builder *b, const lg_graph *g) {
     return list;
 }
 
-static bool plan_json(const lg_result *r, lb_arena *arena, lb_text *out, lb_err *err) {
+static bool plan_json(const lg_result *r, const lg_fit *fit, const lg_request *rq, lb_arena *arena,
+                      lb_text *out, lb_err *err) {
     const lg_plan *p = r->plan;
     lg_builder b;
     lg_build_init(&b, arena);
     lg_value *root = lg_build_map(&b);
-    lg_value *memory = lg_build_map(&b);
     lg_value *limits = lg_build_map(&b);
     lg_build_set_string(&b, root, "schema", "lagen.plan/1");
     lg_build_set_string(&b, root, "architecture", p->graph->arch);
@@ -87,6 +68,9 @@ static bool plan_json(const lg_result *r, lb_arena *arena, lb_text *out, lb_err 
     lg_build_set_uint(&b, limits, "chunk", p->limits.chunk);
     lg_build_set_uint(&b, limits, "t_max", p->limits.t_max);
     lg_build_set_uint(&b, limits, "logit_rows_max", p->limits.logit_rows_max);
+    if (r->chunk_why != NULL) {
+        lg_build_set_string(&b, limits, "chunk_why", r->chunk_why);
+    }
     lg_build_set(&b, root, "limits", limits);
     if (r->recipe.name != NULL) {
         lg_build_set_string(&b, root, "recipe", r->recipe.name);
@@ -94,11 +78,7 @@ static bool plan_json(const lg_result *r, lb_arena *arena, lb_text *out, lb_err 
     if (p->graph->notes != NULL) {
         lg_build_set(&b, root, "notes", p->graph->notes);
     }
-    for (int i = 0; i < LG_N_ARENAS; i++) {
-        lg_build_set_uint(&b, memory, LG_ARENA_NAMES[i], p->arena_bytes[i]);
-    }
-    lg_build_set_uint(&b, memory, "total", arena_total(p));
-    lg_build_set(&b, root, "memory", memory);
+    lg_fit_value(&b, root, fit, &rq->pools, p->hw);
     lg_build_set_uint(&b, root, "launches", p->n_launches);
     lg_build_set_uint(&b, root, "kernels", p->n_kernels);
     lg_build_set_uint(&b, root, "facts", r->proof.n_facts);
@@ -155,10 +135,13 @@ bool lg_command_plan(lg_context *c, int argc, char *const *argv, lb_err *err) {
     rq.dump = dump;
     rq.dump_out = c->out;
     lg_result r;
+    lg_fit fit;
     bool ok = lg_run(&rq, c->arena, &r, err);
     if (ok && dump == NULL) {
         lg_note_unused(c, &r);
-        ok = json ? plan_json(&r, c->arena, c->out, err) : (plan_text(&r, a.model, c->out), true);
+        ok = lg_fit_find(&r, &rq.pools, c->arena, &fit, err) &&
+             (json ? plan_json(&r, &fit, &rq, c->arena, c->out, err)
+                   : (plan_text(&r, &fit, &rq, c->out), true));
     }
     lg_result_close(&r);
     return ok;

@@ -291,6 +291,7 @@ static const lg_value *limits(maker *m) {
     lg_build_set_uint(&m->b, v, "ctx", l->ctx);
     lg_build_set_uint(&m->b, v, "slots", l->slots);
     lg_build_set_uint(&m->b, v, "chunk", l->chunk);
+    lg_build_set_string(&m->b, v, "chunk_why", m->o->chunk_why);
     lg_build_set_uint(&m->b, v, "t_max", l->t_max);
     lg_build_set_uint(&m->b, v, "logit_rows_max", l->logit_rows_max);
     lg_build_set_uint(&m->b, v, "ring", ring);

@@ -283,3 +283,15 @@ bool lg_plan_memory(lg_plan *plan, lg_host *host, lb_arena *arena, lb_err *err) 
     return place_weights(plan, host, arena, err) && place_values(plan, arena, err) &&
            (!plan->hw->gpu || place_step(plan, err));
 }
+
+bool lg_plan_sizes(const lg_graph *graph, const lg_hw_row *hw, const lg_limits *limits,
+                   lg_host *host, lb_arena *arena, lg_plan **out, lb_err *err) {
+    lg_plan *plan = lb_alloc(arena, sizeof *plan, err);
+    if (plan == NULL) {
+        return false;
+    }
+    *plan = (lg_plan){
+        .graph = graph, .hw = hw, .limits = *limits, .n_launches = graph->n_nodes};
+    *out = plan;
+    return lg_plan_memory(plan, host, arena, err);
+}

@@ -4,10 +4,13 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "chunk.h"
 #include "fuse.h"
 #include "gguf_value.h"
 #include "plan_json.h"
 #include "sampling.h"
+
+enum { AGAIN_BYTES = 1 << 29 }; /* of one plan made for its sizes */
 
 const char *const LG_DUMP_STEPS[] = {"graph", "fuse", "launch", "memory", "prove", NULL};
 
@@ -24,36 +27,58 @@ static void dump_proof(const lg_plan *plan, const lg_proof *proof, lb_text *out)
     }
 }
 
-/* The context, slots and chunk in force: what was asked, else what the file says. Nothing is cut: a
- * value that is too large is refused with the largest that would do. */
-static bool choose_limits(const lg_request *rq, const lg_gguf *file, lb_arena *arena,
-                          lg_build_options *o, lg_limits *limits, lb_err *err) {
+/* The context in force: what was asked, else what the file says. Nothing is cut: a value that is
+ * too large is refused with the largest that would do. */
+static bool choose_ctx(const lg_request *rq, const lg_gguf *file, lb_arena *arena, uint64_t *ctx,
+                       uint64_t *trained, lb_err *err) {
     const char *arch_name = NULL;
-    uint64_t trained = 0;
     const char *key = lg_gguf_arch(file, arena, &arch_name, err)
                           ? lb_format(arena, err, "%s.context_length", arch_name)
                           : NULL;
-    if (key == NULL || !lg_gguf_u64(file, key, NULL, &trained, err)) {
+    if (key == NULL || !lg_gguf_u64(file, key, NULL, trained, err)) {
         return false;
     }
-    if (trained == 0) {
+    if (*trained == 0) {
         return lb_err_set(err, LB_BAD_VALUE,
                           "key '%s.context_length' is 0; a model needs at least 1", arch_name);
     }
-    uint64_t ctx = rq->ctx == 0 ? trained : rq->ctx;
-    uint64_t chunk = rq->chunk != 0 ? rq->chunk : (ctx < 512 ? ctx : 512);
-    if (rq->ctx > trained) {
-        return lb_err_set(err, LB_BAD_VALUE,
-                          "--ctx is %" PRIu64 "; the model file says context_length %" PRIu64
-                          ", the largest that would do",
-                          rq->ctx, trained);
+    *ctx = rq->ctx == 0 ? *trained : rq->ctx;
+    return rq->ctx <= *trained ||
+           lb_err_set(err, LB_BAD_VALUE,
+                      "--ctx is %" PRIu64 "; the model file says context_length %" PRIu64
+                      ", the largest that would do",
+                      rq->ctx, *trained);
+}
+
+/* Context, slots and chunk in force. */
+static bool choose_limits(const lg_request *rq, lg_result *r, lb_arena *arena, lg_limits *limits,
+                          lb_err *err) {
+    uint64_t ctx = 0;
+    uint64_t chunk = rq->chunk;
+    if (!choose_ctx(rq, r->file, arena, &ctx, &r->ctx_train, err)) {
+        return false;
     }
-    *o = (lg_build_options){ctx, rq->slots, chunk, rq->kv, rq->rope_mscale, rq->rope_beta};
-    return lg_limits_make(ctx, rq->slots, chunk, limits, err);
+    r->subject = (lg_subject){r->file, r->host, r->hw, rq->kv, rq->rope_mscale, rq->rope_beta};
+    if (chunk == 0) {
+        lb_arena tmp;
+        lb_arena_init(&tmp, "choosing a chunk", AGAIN_BYTES);
+        /* a context that is out of range is refused below */
+        bool ok = ctx > LG_CTX_MAX || lg_chunk_choose(&r->subject, ctx, rq->slots, &rq->pools, arena,
+                                                      &tmp, &chunk, &r->chunk_why, err);
+        lb_arena_reset(&tmp);
+        if (!ok) {
+            return false;
+        }
+    }
+    return lg_limits_make(ctx, rq->slots, chunk == 0 ? 1 : chunk, limits, err);
+}
+
+static lg_build_options options_of(const lg_subject *s, const lg_limits *l) {
+    return (lg_build_options){l->ctx, l->slots, l->chunk, s->kv, s->rope_mscale, s->rope_beta};
 }
 
 bool lg_run(const lg_request *rq, lb_arena *arena, lg_result *r, lb_err *err) {
-    lg_build_options o;
+    lg_build_options o = {0};
     lg_limits limits;
     *r = (lg_result){0};
     const char *templates = lb_format(arena, err, "%s/templates", rq->root);
@@ -62,10 +87,14 @@ bool lg_run(const lg_request *rq, lb_arena *arena, lg_result *r, lb_err *err) {
         !lg_gguf_open(rq->model, arena, &r->file, err) ||           /* 1 read */
         !lg_recipe_find(models, r->file, arena, &r->recipe, err) || /* 2 recipe */
         !(lg_hw_find(rq->target, &r->hw, err) || lb_err_prefix(err, "--arch")) ||
-        !choose_limits(rq, r->file, arena, &o, &limits, err) ||
+        !lg_pools_check(&rq->pools, r->hw, err) ||
         !lg_host_open(templates, NULL, arena, &r->host, err) ||
-        !lg_graph_build(r->file, r->host, &o, arena, &r->arch_graph, err) || /* 3 graph */
-        !lg_graph_check(r->arch_graph, "graph", err)) {                      /* 4 check */
+        !choose_limits(rq, r, arena, &limits, err)) {
+        return false;
+    }
+    o = options_of(&r->subject, &limits);
+    if (!lg_graph_build(r->file, r->host, &o, arena, &r->arch_graph, err) || /* 3 graph */
+        !lg_graph_check(r->arch_graph, "graph", err)) {                     /* 4 check */
         return false;
     }
     if (dumps(rq, "graph")) {
@@ -96,6 +125,20 @@ bool lg_run(const lg_request *rq, lb_arena *arena, lg_result *r, lb_err *err) {
         dump_proof(r->plan, &r->proof, rq->dump_out);
     }
     return true;
+}
+
+bool lg_run_again(const lg_subject *s, const lg_limits *limits, lb_arena *arena, lg_plan **out,
+                  lb_err *err) {
+    const lg_build_options o = options_of(s, limits);
+    lg_graph *arch = NULL;
+    lg_graph *graph = NULL;
+    lg_proof proof;
+    return lg_graph_build(s->file, s->host, &o, arena, &arch, err) &&
+           lg_graph_check(arch, "graph", err) && lg_fuse(arch, arena, &graph, err) &&
+           (!s->hw->gpu || lg_add_sampling(graph, s->host, arena, err)) &&
+           lg_graph_check(graph, "fuse", err) &&
+           lg_plan_launches(graph, s->hw, limits, s->host, arena, out, err) &&
+           lg_plan_memory(*out, s->host, arena, err) && lg_prove(*out, arena, &proof, err);
 }
 
 void lg_result_close(lg_result *r) {

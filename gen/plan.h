@@ -162,6 +162,10 @@ bool lg_plan_launches(const lg_graph *graph, const lg_hw_row *hw, const lg_limit
                       lg_host *host, lb_arena *arena, lg_plan **out, lb_err *err);
 bool lg_plan_memory(lg_plan *plan, lg_host *host, lb_arena *arena, lb_err *err);
 
+/* Step 8 alone, to know sizes: the plan has places and arenas, and neither kernels nor launches. */
+bool lg_plan_sizes(const lg_graph *graph, const lg_hw_row *hw, const lg_limits *limits,
+                   lg_host *host, lb_arena *arena, lg_plan **out, lb_err *err);
+
 /* T_max = max(chunk, slots); logit rows of a step: max(slots, 64), at most T_max. Fails with
  * LB_BAD_VALUE for zero or out-of-range ctx, slots, chunk, naming the largest that would do. */
 bool lg_limits_make(uint64_t ctx, uint64_t slots, uint64_t chunk, lg_limits *out, lb_err *err);

@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/budget.h"
 #include "base/err.h"
 #include "base/image.h"
 #include "base/text.h"
@@ -141,7 +142,7 @@ typedef struct rt_device_ops {
     bool (*ready)(const struct rt_model *model, struct rt_memory *mem, lb_err *err);
 } rt_device_ops;
 
-enum { RT_STAGE_BYTES = 16 * 1024 * 1024 };
+enum { RT_STAGE_BYTES = LB_STAGE_BYTES };
 
 typedef struct rt_model {
     uint32_t abi_version; /* RT_ABI_VERSION */
@@ -151,6 +152,7 @@ typedef struct rt_model {
         *cpu_features; /* names the CPU must have (/proc/cpuinfo spelling), NULL-ended */
     uint32_t n_vocab, n_embd, n_layers;
     uint32_t ctx, slots, chunk, t_max, logit_rows_max;
+    const char *chunk_why; /* why a prompt's steps have `chunk` rows, in words */
     const char *kv_type;
     /* Layers that see a window keep fewer positions than the context: the smallest ring of them, and
      * how many positions may be stored behind a point so that the window before it is still whole.

@@ -39,7 +39,7 @@ static bool unit_of(const char *rest, uint64_t *unit) {
 
 /* A value that passes 40 characters is cut, so that the limits behind it are not. */
 static bool out_of_range(const lb_opt *o, const char *v, lb_err *err) {
-    if (o->kind == LB_OPT_UINT) {
+    if (o->kind == LB_OPT_UINT || o->kind == LB_OPT_UINT_AUTO) {
         return lb_err_set(err, LB_USAGE, "%s: %.40s is out of range; it may be %.0f to %.0f",
                           o->name, v, o->min, o->max);
     }
@@ -55,12 +55,22 @@ static bool parse_uint(const lb_opt *o, const char *v, lb_err *err) {
     bool fits = errno == 0;
     if (v[0] < '0' || v[0] > '9' || !(o->bytes ? unit_of(end, &unit) : *end == '\0')) {
         return lb_err_set(err, LB_USAGE, "%s: '%s' is not a %s", o->name, v,
-                          o->bytes ? "size (a number, or one with KiB, MiB, GiB)" : "whole number");
+                          o->bytes                          ? "size (a number, or one with KiB, MiB, GiB)"
+                          : o->kind == LB_OPT_UINT_AUTO ? "whole number, nor auto"
+                                                        : "whole number");
     }
     if (!fits || !lb_mul(n, unit, &n) || (double)n < o->min || (double)n > o->max) {
         return out_of_range(o, v, err);
     }
     *(uint64_t *)o->out = n;
+    return true;
+}
+
+static bool parse_auto(const lb_opt *o, const char *v, lb_err *err) {
+    if (strcmp(v, "auto") != 0) {
+        return parse_uint(o, v, err);
+    }
+    *(uint64_t *)o->out = 0;
     return true;
 }
 
@@ -95,6 +105,7 @@ static bool take(const lb_opt *o, const char *v, lb_err *err) {
         return true;
     case LB_OPT_TEXT: *(const char **)o->out = v; return true;
     case LB_OPT_UINT: return parse_uint(o, v, err);
+    case LB_OPT_UINT_AUTO: return parse_auto(o, v, err);
     case LB_OPT_DOUBLE: return parse_double(o, v, err);
     case LB_OPT_REPEAT: break;
     }

@@ -18,6 +18,7 @@ typedef enum lb_opt_kind {
     LB_OPT_NAME,   /* const char *, not empty: a path, or one of several words */
     LB_OPT_TEXT,   /* const char *, free text: may be empty */
     LB_OPT_UINT,   /* uint64_t in [min, max]; suffixes KiB MiB GiB are taken where `bytes` */
+    LB_OPT_UINT_AUTO, /* the same, or the word auto: 0 */
     LB_OPT_DOUBLE, /* double in [min, max] */
     LB_OPT_REPEAT  /* lb_opt_list: the option may be given several times */
 } lb_opt_kind;

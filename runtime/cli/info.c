@@ -52,8 +52,8 @@ static void print_text(const rt_model *m) {
     printf("layers      %u, %u wide; vocabulary %u\n", m->n_layers, m->n_embd, m->n_vocab);
     printf("context     %u tokens in each of %u slots, KV cache in %s\n", m->ctx, m->slots,
            m->kv_type);
-    printf("a step      up to %u rows, %u of a prompt, %u with logits\n", m->t_max, m->chunk,
-           m->logit_rows_max);
+    printf("a step      up to %u rows, %u of a prompt (%s), %u with logits\n", m->t_max, m->chunk,
+           m->chunk_why, m->logit_rows_max);
     printf("memory\n");
     print_memory(m);
     printf("tokenizer   %s\nchat        %s\n", m->tokenizer == NULL ? "none" : "yes",

@@ -8,7 +8,7 @@
 #include "cuda/gpu_abi.h"
 
 enum {
-    RT_CUDA_STAGES = 4,  /* workers that upload weights at the same time */
+    RT_CUDA_STAGES = LB_STAGES, /* workers that upload weights at the same time */
     RT_CUDA_GRAPHS = 16, /* decode classes that get a graph: steps of 1, 2, .. rows, one a slot */
     RT_CUDA_ENV_BYTES = 512
 };

@@ -89,6 +89,7 @@ const rt_model lagen_model = {
     .ctx = ${limits.ctx},
     .slots = ${limits.slots},
     .chunk = ${limits.chunk},
+    .chunk_why = ${c_string(limits.chunk_why)},
     .t_max = ${limits.t_max},
     .logit_rows_max = ${limits.logit_rows_max},
     .kv_type = ${c_string(kv)},

@@ -26,8 +26,8 @@ class Flag:
 
 
 class Uint:
-    def __init__(self, least, most, size=False):
-        self.least, self.most, self.size = least, most, size
+    def __init__(self, least, most, size=False, auto=False):
+        self.least, self.most, self.size, self.auto = least, most, size, auto
 
 
 class Real:
@@ -67,7 +67,8 @@ TYPE = ("nosuch", 1, "--types nosuch: tensor 'token_embd.weight': 'nosuch' is no
 MODEL = {
     "--model": Name(NO_FILE, NOT_A_FILE, ("/dev/zero", 1, "/dev/zero: not a regular file")),
     "--arch": Name(("nosuch", 1, "--arch: no target 'nosuch'; `lagen targets` lists")),
-    "--ctx": Uint(1, 16777216), "--slots": Uint(1, 1024), "--chunk": Uint(1, 131072),
+    "--ctx": Uint(1, 16777216), "--slots": Uint(1, 1024), "--chunk": Uint(1, 131072, auto=True),
+    "--ram": Uint(1, 2**50, size=True), "--vram": Uint(1, 2**50, size=True),
     "--kv": Name(("q4_1", 1, "--kv: 'q4_1' is no type of keys and values; there are f16, q8_0")),
     "--pre": Name(("nosuch", 1, "--pre: 'nosuch' is not known"), ("gpt", 1, "--pre: 'gpt' is not known")),
     "--rope-mscale": Name(("key", 1, "--rope-mscale and --rope-beta say how YaRN is read; this model's")),
@@ -155,6 +156,7 @@ def uint_errors(where, option, kind):
     bad = [(str(10**30), limits)] + ([(str(most + 1), limits)] if most is not None else [])
     bad += [(str(kind.least - 1), limits)] if kind.least > 0 else []
     bad += [(v, f"'{v}' is not a ") for v in ("", "-1", "+1", "x", "1x", "1.5", "1e3", "0x10", " 1", "1 ", "nan", "1,2")]
+    bad += [("Auto", "'Auto' is not a whole number, nor auto"), ("automatic", "'automatic' is not")] if kind.auto else [("auto", "'auto' is not a ")]
     bad += [("5QiB", "'5QiB' is not a size"), ("99999999999GiB", limits)] if kind.size else [("1KiB", "'1KiB' is not a ")]
     return [e for v, says in bad for e in refused(where, 2, [f"{option}: ", says], option, v)]
 

@@ -26,11 +26,10 @@ SETTINGS = {
 }
 
 
-def run(command, env=None, check=True, cwd=None):
+def run(command, env=None, check=True):
     p = subprocess.run(
         [str(c) for c in command],
         env=env,
-        cwd=cwd,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -170,7 +169,7 @@ def soft_sources(folder, kernels, bend):
     return source
 
 
-def softgpu(folder, kernels, bend=None, san=()):
+def softgpu(folder, kernels, bend=None):
     """A driver that executes the kernels of the program in `folder` on this machine, or Skip."""
     if shutil.which("g++") is None:
         raise toolkit.tap.Skip("g++ is not installed")
@@ -190,8 +189,7 @@ def softgpu(folder, kernels, bend=None, san=()):
     if out.exists() and out.stat().st_mtime > newest:
         return out
     includes = [f"-I{folder}/src/lib", f"-I{here}", f"-I{ROOT}/runtime"]
-    recorder = ROOT / ("build/san/librec.a" if san else "build/librec.a")
-    run([*CXX, *san, *includes, "-c", source, "-o", source.with_suffix(".o")])
+    run([*CXX, *includes, "-c", source, "-o", source.with_suffix(".o")])
     for name in ("softgpu.c", "driver.c", "switch.S"):
         run(
             [
@@ -199,7 +197,6 @@ def softgpu(folder, kernels, bend=None, san=()):
                 "-std=gnu11",
                 "-O2",
                 "-fPIC",
-                *san,
                 *includes,
                 "-c",
                 here / name,
@@ -213,10 +210,9 @@ def softgpu(folder, kernels, bend=None, san=()):
         [
             "g++",
             "-shared",
-            *san,
             *objects,
             "-Wl,--whole-archive",
-            recorder,
+            ROOT / "build/librec.a",
             "-Wl,--no-whole-archive",
             "-o",
             out,

@@ -7,7 +7,7 @@ import program
 import tap
 import trace
 
-RECIPES = ("llama-tiny", "laguna-dense", "laguna-w8", "laguna-odd")
+RECIPES = ("llama-tiny", "laguna-dense")
 TOKENS = 60  # more than four windows of 8
 
 

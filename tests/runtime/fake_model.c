@@ -148,7 +148,7 @@ static bool step(uint8_t *const *arenas, const rt_step *s, rt_pool *pool, lb_err
 
 const rt_model lagen_model = {
     .abi_version = RT_ABI_VERSION, .name = "fake", .arch_row = "any-cpu", .n_vocab = FAKE_N_VOCAB,
-    .n_embd = 1, .n_layers = 1, .ctx = FAKE_CTX, .slots = FAKE_SLOTS, .chunk = FAKE_CHUNK,
+    .n_embd = 1, .n_layers = 1, .ctx = FAKE_CTX, .slots = FAKE_SLOTS, .chunk = FAKE_CHUNK, .chunk_why = "as asked",
     .t_max = FAKE_CHUNK, .logit_rows_max = FAKE_CHUNK, .kv_type = "u32",
     .arena_bytes = {0, FAKE_SLOTS * FAKE_CTX * sizeof(uint32_t), 0,
                     FAKE_CHUNK * FAKE_N_VOCAB * sizeof(float)},

@@ -289,7 +289,7 @@ void stub_model_make(uint32_t ctx, uint32_t slots, uint32_t chunk, rt_model *out
                       .n_layers = 1,
                       .ctx = ctx,
                       .slots = slots,
-                      .chunk = chunk,
+                      .chunk = chunk, .chunk_why = "as asked",
                       .t_max = t_max,
                       .logit_rows_max = t_max,
                       .kv_type = "u32",

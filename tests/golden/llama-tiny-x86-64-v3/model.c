@@ -82,6 +82,7 @@ static const char INFO[] =
     "    \"ctx\": 256,\012"
     "    \"slots\": 2,\012"
     "    \"chunk\": 32,\012"
+    "    \"chunk_why\": \"as asked\",\012"
     "    \"t_max\": 32,\012"
     "    \"logit_rows_max\": 32,\012"
     "    \"ring\": 0,\012"
@@ -125,6 +126,7 @@ const rt_model lagen_model = {
     .ctx = 256,
     .slots = 2,
     .chunk = 32,
+    .chunk_why = "as asked",
     .t_max = 32,
     .logit_rows_max = 32,
     .kv_type = "f16",

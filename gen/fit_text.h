@@ -1,0 +1,17 @@
+/* fit_text.h -- what `lagen plan` says of memory, for people and as JSON. */
+#ifndef LG_FIT_TEXT_H
+#define LG_FIT_TEXT_H
+
+#include "fit.h"
+
+/* "1.50 GiB": for reading, never for reckoning. Returns `buffer`. */
+const char *lg_size_text(uint64_t bytes, char buffer[32]);
+
+/* The pools, their parts, costs, and the answer if a pool was named. */
+void lg_fit_text(const lg_fit *fit, const lg_pools *pools, const lg_hw_row *hw, lb_text *out);
+
+/* Sets "memory" (arenas and their total), "pools", "cost" and, if a pool was named, "fit". */
+void lg_fit_value(lg_builder *b, lg_value *root, const lg_fit *fit, const lg_pools *pools,
+                  const lg_hw_row *hw);
+
+#endif

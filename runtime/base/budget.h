@@ -1,0 +1,22 @@
+/* budget.h -- host and driver memory that no arena holds, as constants that the planner counts and
+ * the program keeps to. Shared by gen and runtime, so that `lagen plan` and a program cannot
+ * disagree about them. */
+#ifndef LB_BUDGET_H
+#define LB_BUDGET_H
+
+#include <stdint.h>
+
+/* A GPU program uploads weights through this many pinned buffers, gone before the first request. */
+enum { LB_STAGES = 4, LB_STAGE_BYTES = 16 * 1024 * 1024 };
+
+/* What a GPU's driver may keep of the device beside the arenas: context, code, graphs. No interface
+ * tells it ahead, so this is a bound that the plan counts; a program measures at start what it is
+ * (`--stats`, the server's log). Its largest part is the driver's own: 1 KiB of stack for every thread that the
+ * board can hold (cuCtxGetLimit, CU_LIMIT_STACK_SIZE), 264 MiB for the 132 SMs of an H200. */
+#define LB_DRIVER_BYTES (UINT64_C(768) * 1024 * 1024)
+
+/* Everything else that a program takes of the host's memory: code, tokenizer, stacks, requests and
+ * answers (JSON, HTTP). */
+#define LB_HEAP_BYTES (UINT64_C(512) * 1024 * 1024)
+
+#endif

@@ -1,0 +1,247 @@
+"""`lagen plan` as the answer to "will it fit?": its figures against published ones, pools and costs against planning again,
+`--chunk auto`, and class F of ../shared/cases.md. From files without weights. Takes build/lagen as argument."""
+import json
+import os
+import pathlib
+import random
+import re
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests" / "oracle"))
+import tap  # noqa: E402
+
+LAGEN = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ROOT / "build" / "lagen").resolve()
+WORK = tempfile.TemporaryDirectory()
+MIB, GIB = 1 << 20, 1 << 30
+ALL = bool(os.environ.get("LAGEN_TEST_ALL"))
+
+
+def lagen(*arguments, status=0):
+    p = subprocess.run([LAGEN, *map(str, arguments)], capture_output=True, text=True)
+    assert p.returncode == status, f"{arguments}: {p.returncode} {p.stderr}"
+    return p.stdout if status == 0 else p.stderr
+
+
+def header(recipe, types=None):
+    path = pathlib.Path(WORK.name) / f"{recipe}-{types}.gguf"
+    if not path.exists():
+        lagen("synth", f"synth/{recipe}", *(["--types", types] if types else []), "--header-only", "-o", path)
+    return path
+
+
+def plan(model, *options, arch="sm_120a"):
+    return json.loads(lagen("plan", "-m", model, "--arch", arch, "--json", *options))
+
+
+def near(got, want, what, part=0.01):
+    assert abs(got - want) <= part * want, f"{what}: {got}, published {want}"
+
+
+# ---- published figures
+
+
+def kv_bytes_for_each_context():
+    """Laguna-S, 16-bit: 768 MiB at 16 k, 12 GiB at 256 k; 8-bit by 17/32; windows as large as window and chunk, whatever the
+    context is."""
+    s = header("laguna-s")
+    for ctx, want in ((16384, 768 * MIB), (32768, 1536 * MIB), (131072, 6 * GIB), (262144, 12 * GIB)):
+        pools = plan(s, "--ctx", ctx, "--chunk", 512)["pools"]
+        near(pools["kv_full"], want, f"{ctx} tokens")
+        near(pools["kv_window"], 147456 * (512 + 512), f"windows at {ctx}")
+        near(plan(s, "--ctx", ctx, "--chunk", 512, "--kv", "q8_0")["pools"]["kv_full"], want * 17 / 32, f"{ctx}, q8_0")
+    near(plan(s, "--chunk", 512)["cost"]["ctx_1024"], 48 * MIB, "1,024 tokens")
+    near(plan(header("laguna-s-1m"), "--chunk", 512)["pools"]["kv_full"], 48 * GIB, "1 M tokens")
+
+
+def an_expert_layer_for_each_quant():
+    """933 MiB in Q4_K_M, 995 MiB in UD-Q3_K_M, and all experts of UD-IQ2_M 31.99 GiB."""
+    def layers(types):
+        dump = json.loads(lagen("plan", "-m", header("laguna-s", types), "--arch", "sm_120a", "--ctx", 4096, "--dump", "memory"))
+        sums = {}
+        for w in dump["weights"]:
+            m = re.match(r"blk\.(\d+)\.ffn_(gate|up|down)_exps\.weight", w["name"])
+            if m:
+                sums[int(m.group(1))] = sums.get(int(m.group(1)), 0) + w["bytes"]
+        return sums
+
+    assert len(layers("ud_q3_k_m")) == 47
+    near(layers("ud_q3_k_m")[20], 995 * MIB, "UD-Q3_K_M")
+    near(sum(layers("ud_iq2_m").values()), 31.99 * GIB, "UD-IQ2_M")
+    per = {"q4_k": 144, "q6_k": 210}
+    low = 256 * 3 * 1024 * 3072 // 256 * per["q4_k"]
+    high = 256 * 1024 * 3072 // 256 * (2 * per["q4_k"] + per["q6_k"])
+    assert set(layers("q4_k_m").values()) == {low, high}
+
+
+# ---- pools and costs
+
+
+ASKS = [("laguna-s", None), ("laguna-w8", None), ("llama-tiny", None), ("laguna-xs", None)]
+
+
+def pools_are_sums():
+    for recipe, types in ASKS:
+        for arch in ("x86-64-v3", "sm_120a", "sm_121a", "aarch64-v8.2"):
+            p = plan(header(recipe, types), "--ctx", 256, "--chunk", 64, arch=arch)
+            memory, pools = p["memory"], p["pools"]
+            assert pools["kv_full"] + pools["kv_window"] == memory["kv"]
+            host = pools["heap_at_most"] + pools.get("pinned", 0) + pools.get("pinned_to_load", 0)
+            device = memory["total"] + pools.get("driver_at_most", 0)
+            assert ("pinned" in pools) == (arch[:2] == "sm") and pools.get("pinned", memory["io"]) == memory["io"]
+            if arch == "sm_120a":
+                assert (pools["vram"], pools["ram"]) == (device, host)
+            else:
+                assert "vram" not in pools and pools["ram"] == device + host, arch
+
+
+def costs_are_differences():
+    for recipe in ("laguna-w8", "laguna-s"):
+        model = header(recipe)
+        train = 262144 if recipe == "laguna-s" else plan(model)["limits"]["ctx"]
+        for ctx, chunk in ((train, 512), (train // 2, 1024)) if train > 2048 else ((train, 64),):
+            p = plan(model, "--ctx", ctx, "--chunk", chunk)
+            up = ctx + 1024 <= train
+            if "ctx_1024" in p["cost"]:
+                other = plan(model, "--ctx", ctx + 1024 if up else ctx - 1024, "--chunk", chunk)
+                assert p["cost"]["ctx_1024"] == abs(total(other) - total(p)), recipe
+            if "chunk_1024" in p["cost"]:
+                up = chunk + 1024 <= ctx
+                other = plan(model, "--ctx", ctx, "--chunk", chunk + 1024 if up else chunk - 1024)
+                assert p["cost"]["chunk_1024"] == abs(total(other) - total(p)), recipe
+
+
+def total(p):
+    return p["pools"].get("vram", 0) + p["pools"]["ram"]
+
+
+def asked(p):
+    f = p["fit"]
+    return [x for key in ("vram", "ram") if f[key] for x in (f"--{key}", f[key])]
+
+
+def check_answer(model, p, arch):
+    """What plan says of a pool, against planning again with its words."""
+    fit, pools, limits = p["fit"], p["pools"], p["limits"]
+    enough = all(fit[key] == 0 or pools.get(key, 0) <= fit[key] for key in ("vram", "ram"))
+    assert fit["fits"] == enough and ("nearest" in fit) <= (not enough)
+
+    def again(**changes):
+        l = {k: changes.get(k, limits[k]) for k in ("ctx", "chunk", "slots")}
+        return plan(model, *asked(p), *(x for k, v in l.items() for x in (f"--{k}", v)), arch=arch)["fit"]["fits"]
+
+    if "nearest" in fit:
+        n = fit["nearest"]
+        assert again(ctx=n["ctx"], chunk=n["chunk"], slots=n["slots"]), n
+        assert n["ctx"] <= limits["ctx"] and n["chunk"] <= limits["chunk"] and n["slots"] in (limits["slots"], 1)
+    elif not enough:
+        assert not again(ctx=1, chunk=1, slots=1)
+    for key, m in fit["largest"].items():
+        if m["value"]:
+            assert again(**{key: m["value"]}), (key, m)
+        if "memory" in m["binds"].lower():
+            least = {"ctx": limits["chunk"], "chunk": 1, "slots": 1}[key]
+            assert not again(**{key: m["value"] + 1 if m["value"] else least}), (key, m)
+        else:
+            assert m["value"], m
+
+
+def answers_hold_when_planned_again():
+    draw = random.Random(7)
+    seen = set()
+    for arch in ("sm_89", "sm_121a", "x86-64-v4"):
+        for recipe in ("laguna-w8", "llama-tiny"):
+            model = header(recipe)
+            for part in (0, 1, 2) if ALL else (draw.randrange(3),):
+                ctx = draw.randint(1, 512)
+                options = ["--ctx", ctx, "--slots", draw.choice([1, 2, 7, 40]), "--chunk", draw.randint(1, min(ctx, 300))]
+                p = plan(model, *options, arch=arch)["pools"]
+                pools = []
+                if "vram" in p:
+                    base = p["vram"] - 768 * MIB
+                    pools += ["--vram", 768 * MIB + [base - 1, base, 1][part]]
+                if "vram" not in p or draw.random() < 0.5:
+                    base = p["ram"] - 512 * MIB
+                    pools += ["--ram", 512 * MIB + [base - 1, base, base // 2][part]]
+                answer = plan(model, *options, *pools, arch=arch)
+                seen.add((answer["fit"]["fits"], "nearest" in answer["fit"]))
+                check_answer(model, answer, arch)
+    assert len(seen) > 1, seen
+
+
+def the_question_of_16_and_31_gib():
+    text = lagen("plan", "-m", header("laguna-s"), "--arch", "sm_120a", "--vram", "16GiB", "--ram", "31GiB")
+    assert re.search(r"fits +no\n +--vram +\d+ bytes too few", text) and "no yes; least" in text, text
+    text = lagen("plan", "-m", header("laguna-xs"), "--arch", "sm_120a", "--vram", "24GiB", "--ram", "31GiB")
+    near_yes = re.search(r"nearest yes +--ctx (\d+) --chunk (\d+) --slots 1: ", text)
+    assert near_yes, text
+    again = lagen("plan", "-m", header("laguna-xs"), "--arch", "sm_120a", "--vram", "24GiB", "--ram", "31GiB",
+                  "--ctx", near_yes.group(1), "--chunk", near_yes.group(2))
+    assert re.search(r"fits +yes", again), again
+
+
+def pools_that_a_row_does_not_have():
+    w8 = header("laguna-w8")
+    assert "--vram: x86-64-v3 has one memory; --ram names it" in lagen("plan", "-m", w8, "--arch", "x86-64-v3", "--vram", 1, status=2)
+    text = lagen("plan", "-m", w8, "--arch", "sm_121a", "--vram", "16GiB", status=2)
+    assert "--vram: sm_121a has one memory for CPU and GPU; --ram names it" in text
+    assert "memory, one pool" in lagen("plan", "-m", w8, "--arch", "sm_121a")
+
+
+def a_build_that_does_not_fit_is_refused():
+    w8, out = header("laguna-w8"), pathlib.Path(WORK.name) / "o"
+    need = plan(w8, "--slots", 8, "--ctx", 128, "--chunk", 100, arch="x86-64-v3")["pools"]["ram"]
+    for command in ("emit", "build"):
+        text = lagen(command, "-m", w8, "--arch", "x86-64-v3", "--ctx", 128, "--chunk", 100, "--slots", 8, "--ram", need - 1,
+                     "-o", out, status=1)
+        m = re.search(rf"--ram: {need} bytes are needed, there are {need - 1}; nearest: (--ctx \d+ --chunk \d+ --slots \d+)", text)
+        assert m and not out.exists(), text
+        assert plan(w8, *m.group(1).split(), "--ram", need - 1, arch="x86-64-v3")["fit"]["fits"]
+        text = lagen(command, "-m", w8, "--arch", "x86-64-v3", "--ram", 1000, "-o", out, status=1)
+        assert "one slot of one token would need" in text and not out.exists(), text
+
+
+# ---- chunk
+
+
+def a_chunk_is_chosen_and_says_why():
+    s = header("laguna-s")
+    for model, arch, options, chunk, why in (
+            (s, "sm_120a", [], 2048, "10 of 256 experts for a row: an expert sees 80 rows on average"),
+            (s, "sm_120a", ["--chunk", "auto"], 2048, "10 of 256 experts"),
+            (s, "sm_120a", ["--ctx", 1000], 1000, "the whole context"),
+            (s, "x86-64-v3", [], 512, "on a CPU"), (header("laguna-xs"), "sm_121a", [], 2048, "8 of 256 experts"),
+            (header("llama-576"), "sm_89", [], 1024, "enough to read weights seldom"), (s, "sm_120a", ["--chunk", 512], 512, None)):
+        limits = plan(model, *options, arch=arch)["limits"]
+        assert limits["chunk"] == chunk, (options, limits)
+        assert limits.get("chunk_why", "").startswith(why) if why else "chunk_why" not in limits, limits
+        text = lagen("plan", "-m", model, "--arch", arch, *options)
+        assert (f"{chunk} by choice: {why}" in text) if why else "by choice" not in text, text
+
+
+def a_chosen_chunk_leaves_room():
+    s = header("laguna-s")
+    need = {c: plan(s, "--ctx", 4096, "--chunk", c)["pools"]["vram"] for c in (64, 2048)}
+    for vram, chunk in ((need[2048] - 1, 1024), (need[64], 64), (need[64] - 1, 2048)):
+        p = plan(s, "--ctx", 4096, "--vram", vram)
+        assert p["limits"]["chunk"] == chunk and p["fit"]["fits"] == (vram >= need[64]), (vram, p["limits"])
+        assert ("no room for 2048" in p["limits"]["chunk_why"]) == (chunk != 2048)
+
+
+TESTS = (kv_bytes_for_each_context, an_expert_layer_for_each_quant, pools_are_sums, costs_are_differences,
+         answers_hold_when_planned_again, the_question_of_16_and_31_gib, pools_that_a_row_does_not_have,
+         a_build_that_does_not_fit_is_refused, a_chunk_is_chosen_and_says_why, a_chosen_chunk_leaves_room)
+
+
+def main():
+    t = tap.Tap()
+    for test in TESTS:
+        t.run(test)
+    WORK.cleanup()
+    return t.done()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
