@@ -235,11 +235,15 @@ bool lg_fuse_matmul(lg_fuser *f, const lg_gnode *const *parts, uint32_t n_parts,
     }
     for (uint32_t i = 0; i < n_parts; i++) {
         const char *w = numbered(f, 'w', i);
+        const char *factor = numbered(f, 'f', i);
         const char *b = numbered(f, 'b', i);
-        if (w == NULL || b == NULL) {
+        if (w == NULL || factor == NULL || b == NULL) {
             return false;
         }
         lg_draft_put(&d, w, LG_TENSOR, lg_fuse_id(parts[i], "w"));
+        if (lg_fuse_id(parts[i], "f") != LG_NONE) {
+            lg_draft_put(&d, factor, LG_TENSOR, lg_fuse_id(parts[i], "f"));
+        }
         if (lg_fuse_id(parts[i], "b") != LG_NONE) {
             lg_draft_put(&d, b, LG_TENSOR, lg_fuse_id(parts[i], "b"));
         }

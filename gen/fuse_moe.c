@@ -219,11 +219,15 @@ static void put_order(lg_fuser *f, lg_draft *d, const lg_experts *e, lg_when whe
 static void put_matrices(lg_draft *d, const lg_gnode *const routed[2],
                          const lg_gnode *const shared[2]) {
     static const char *const roles[2][2] = {{"w0", "w1"}, {"s0", "s1"}};
-    for (int i = 0; i < 2 && routed[i] != NULL; i++) {
-        lg_draft_put(d, roles[0][i], LG_TENSOR, lg_fuse_id(routed[i], "w"));
-    }
-    for (int i = 0; i < 2 && shared[i] != NULL; i++) {
-        lg_draft_put(d, roles[1][i], LG_TENSOR, lg_fuse_id(shared[i], "w"));
+    static const char *const factors[2][2] = {{"f0", "f1"}, {"g0", "g1"}};
+    const lg_gnode *const *const sets[] = {routed, shared};
+    for (int set = 0; set < 2; set++) {
+        for (int i = 0; i < 2 && sets[set][i] != NULL; i++) {
+            lg_draft_put(d, roles[set][i], LG_TENSOR, lg_fuse_id(sets[set][i], "w"));
+            if (lg_fuse_id(sets[set][i], "f") != LG_NONE) {
+                lg_draft_put(d, factors[set][i], LG_TENSOR, lg_fuse_id(sets[set][i], "f"));
+            }
+        }
     }
 }
 

@@ -43,7 +43,7 @@ typedef struct lg_fuser {
 
 /* A node under construction. Operands that find no room are counted all the same; lg_fuse_emit
  * refuses them. */
-enum { LG_DRAFT_MAX = 16 };
+enum { LG_DRAFT_MAX = 20 };
 
 typedef struct lg_draft {
     lg_goperand operands[LG_DRAFT_MAX];

@@ -49,13 +49,15 @@ static void put_attrs(lg_builder *b, lg_value *op, const lg_gnode *n, const char
     }
 }
 
-/* Parts of a product: type, rows and bias of w0, w1, ... */
+/* Parts of a product: type, rows, factor and bias of w0, w1, ... */
 static void put_parts(const planner *p, lg_builder *b, lg_value *op, const lg_gnode *n) {
     lg_value *parts = lg_build_array(b);
     for (uint32_t i = 0;; i++) {
         char w[16];
+        char factor[16];
         char bias[16];
         snprintf(w, sizeof w, "w%" PRIu32, i);
+        snprintf(factor, sizeof factor, "f%" PRIu32, i);
         snprintf(bias, sizeof bias, "b%" PRIu32, i);
         const lg_goperand *o = lg_node_operand(n, w);
         if (o == NULL) {
@@ -64,6 +66,7 @@ static void put_parts(const planner *p, lg_builder *b, lg_value *op, const lg_gn
         lg_value *part = lg_build_map(b);
         lg_build_set_string(b, part, "type", type_name(p, o));
         lg_build_set_uint(b, part, "n", p->g->tensors[o->id].n_rows);
+        lg_build_set_bool(b, part, "factor", lg_node_operand(n, factor) != NULL);
         lg_build_set_bool(b, part, "bias", lg_node_operand(n, bias) != NULL);
         lg_build_push(b, parts, part);
     }
@@ -80,16 +83,19 @@ static const lg_gtensor *tensor_at(const planner *p, const lg_gnode *n, const ch
     return o == NULL ? NULL : &p->g->tensors[o->id];
 }
 
-/* Types of the matrices <letter>0 and <letter>1, as a list of { type }; nothing without them. */
+/* Types of the matrices <letter>0 and <letter>1, as a list of { type, factor }: whether <factor>0 and
+ * <factor>1 stand beside them; nothing without them. */
 static void put_types(const planner *p, lg_builder *b, lg_value *op, const lg_gnode *n,
-                      char letter, const char *as) {
+                      char letter, char factor, const char *as) {
     lg_value *list = lg_build_array(b);
     for (int i = 0; i < 2; i++) {
         const char role[] = {letter, (char)('0' + i), '\0'};
+        const char beside[] = {factor, (char)('0' + i), '\0'};
         const lg_goperand *o = lg_node_operand(n, role);
         if (o != NULL) {
             lg_value *part = lg_build_map(b);
             lg_build_set_string(b, part, "type", type_name(p, o));
+            lg_build_set_bool(b, part, "factor", lg_node_operand(n, beside) != NULL);
             lg_build_push(b, list, part);
         }
     }
@@ -122,8 +128,8 @@ static void put_experts(const planner *p, lg_builder *b, lg_value *op, const lg_
     lg_build_set_string(b, op, "stage", gated ? "gated" : "down");
     lg_build_set_uint(b, op, "K", w->n_cols);
     lg_build_set_uint(b, op, "n", w->n_rows);
-    put_types(p, b, op, n, 'w', "parts");
-    put_types(p, b, op, n, 's', "shared");
+    put_types(p, b, op, n, 'w', 'f', "parts");
+    put_types(p, b, op, n, 's', 'g', "shared");
     if (gated) {
         put_outputs(p, b, op, n);
     }

@@ -98,9 +98,10 @@ static bool layout_of(lg_qtype type, lg_host *host, lb_arena *arena, const lb_la
     return true;
 }
 
-/* Norm weights and biases are plain vectors; everything else is a matrix in the image's layout. */
+/* Norm weights, factors and biases are plain vectors; everything else is a matrix in the image's layout. */
 static bool is_vector_role(const lg_gnode *n, const char *role) {
-    return n->op == LG_OP_NORM_QUANT || n->op == LG_OP_ROPE_KV || role[0] == 'b';
+    return n->op == LG_OP_NORM_QUANT || n->op == LG_OP_ROPE_KV || role[0] == 'f' ||
+           role[0] == 'g' || role[0] == 'b';
 }
 
 static bool place_weight(lg_plan *plan, uint32_t id, bool vector, lg_host *host, lb_arena *arena,

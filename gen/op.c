@@ -126,7 +126,8 @@ static bool rule_linear(const lg_rule *r) {
     const lg_gvalue *y = lg_rule_value(r, "y");
     return lg_rule_width(r, "x", x->width, LG_ELEM_F32) &&
            lg_rule_width(r, "y", y->width, LG_ELEM_F32) && lg_rule_rows(r, "y", x->rows) &&
-           lg_rule_matrix(r, "w", x->width, y->width) && lg_rule_matrix(r, "b", y->width, 1);
+           lg_rule_matrix(r, "w", x->width, y->width) && lg_rule_matrix(r, "f", 1, 1) &&
+           lg_rule_matrix(r, "b", y->width, 1);
 }
 
 static bool rule_take_rows(const lg_rule *r) {
@@ -155,20 +156,24 @@ static uint64_t numbered_operands(const lg_rule *r, char letter) {
     return n;
 }
 
-/* w0, w1, ... without a gap, each of k columns; a bias only beside its weight. */
+/* w0, w1, ... without a gap, each of k columns; a factor or a bias only beside its weight. */
 static bool read_parts(const lg_rule *r, uint64_t k, parts *p) {
+    uint64_t factors = 0;
     uint64_t biases = 0;
     *p = (parts){.equal = true};
     for (;; p->n++) {
         char w[24];
+        char f[24];
         char b[24];
         snprintf(w, sizeof w, "w%" PRIu64, p->n);
+        snprintf(f, sizeof f, "f%" PRIu64, p->n);
         snprintf(b, sizeof b, "b%" PRIu64, p->n);
         const lg_gtensor *t = lg_rule_tensor(r, w);
         if (t == NULL) {
             break;
         }
-        if (!lg_rule_matrix(r, w, k, t->n_rows) || !lg_rule_matrix(r, b, t->n_rows, 1)) {
+        if (!lg_rule_matrix(r, w, k, t->n_rows) || !lg_rule_matrix(r, f, 1, 1) ||
+            !lg_rule_matrix(r, b, t->n_rows, 1)) {
             return false;
         }
         if (!lb_add(p->width, t->n_rows, &p->width)) {
@@ -178,11 +183,15 @@ static bool read_parts(const lg_rule *r, uint64_t k, parts *p) {
         p->floats = p->floats || !quantised;
         p->quantised = p->quantised || quantised;
         p->equal = p->equal && t->n_rows == lg_rule_tensor(r, "w0")->n_rows;
+        factors += lg_rule_tensor(r, f) != NULL;
         biases += lg_rule_tensor(r, b) != NULL;
     }
     if (p->n == 0 || p->n != numbered_operands(r, 'w')) {
         return lg_rule_refuse(r, "w", "parts without a gap", p->n,
                               p->n == 0 ? 1 : numbered_operands(r, 'w'));
+    }
+    if (factors != numbered_operands(r, 'f')) {
+        return lg_rule_refuse(r, "f", "factors of a part", factors, numbered_operands(r, 'f'));
     }
     return biases == numbered_operands(r, 'b') ||
            lg_rule_refuse(r, "b", "biases of a part", biases, numbered_operands(r, 'b'));

@@ -55,6 +55,9 @@ bool lg_rule_expert_linear(const lg_rule *r) {
     if (w->n_mats != experts) {
         return lg_rule_refuse(r, "w", "number of matrices", w->n_mats, experts);
     }
+    if (!lg_rule_matrix(r, "f", experts, 1)) {
+        return false;
+    }
     if (width != w->n_cols && (!lb_mul(w->n_cols, picks, &all) || width != all)) {
         return lg_rule_refuse(r, "w", "columns", w->n_cols, width);
     }
@@ -125,7 +128,7 @@ bool lg_rule_moe_sort(const lg_rule *r) {
 }
 
 /* The matrices of a product, all n x k: routed ones w0 (and w1), shared ones s0 (and s1) or none.
- */
+ * Beside each there may be a factor for each of its matrices: f0, f1, g0, g1. */
 typedef struct matrices {
     uint64_t n, k;
     bool floats, quantised;
@@ -145,6 +148,7 @@ static bool matrix_fits(const lg_rule *r, const char *role, uint64_t mats, matri
 
 static bool read_matrices(const lg_rule *r, const mixture *mix, bool gated, matrices *m) {
     static const char *const roles[2][2] = {{"w0", "w1"}, {"s0", "s1"}};
+    static const char *const factors[2][2] = {{"f0", "f1"}, {"g0", "g1"}};
     const lg_gvalue *x =
         lg_rule_value(r, "x") != NULL ? lg_rule_value(r, "x") : lg_rule_value(r, "x_q");
     uint64_t parts = gated ? 1 : mix->pairs;
@@ -160,7 +164,12 @@ static bool read_matrices(const lg_rule *r, const mixture *mix, bool gated, matr
             if (wanted != there) {
                 return lg_rule_refuse(r, roles[set][i], "number", there, wanted);
             }
-            if (there && !matrix_fits(r, roles[set][i], set == 0 ? mix->experts : 1, m)) {
+            uint64_t mats = set == 0 ? mix->experts : 1;
+            if (!there && lg_rule_tensor(r, factors[set][i]) != NULL) {
+                return lg_rule_refuse(r, factors[set][i], "number", 1, 0);
+            }
+            if (there && (!matrix_fits(r, roles[set][i], mats, m) ||
+                          !lg_rule_matrix(r, factors[set][i], mats, 1))) {
                 return false;
             }
         }

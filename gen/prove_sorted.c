@@ -231,7 +231,9 @@ static bool chosen(lg_prover *p, const lg_bound *b) {
         return order != NULL ||
                lg_prove_fail_text(p, "what chooses", b->param, by, "pairs in an order");
     }
-    uint64_t mats = p->plan->graph->tensors[b->arg->id].n_mats;
+    const lg_gtensor *t = &p->plan->graph->tensors[b->arg->id];
+    bool vector = p->plan->weights[b->arg->id].layout == NULL; /* a number for each matrix */
+    uint64_t mats = vector ? t->n_cols : t->n_mats;
     uint64_t most = order == NULL ? list->operand->below : order->groups;
     if (most == 0 || (order == NULL ? most != mats : most != mats && most != mats + 1)) {
         return lg_prove_fail(p, "matrices to choose from", b->param, mats, most);

@@ -60,6 +60,11 @@ end
 local function mixture(out, d, layer, blk)
   local function add(name, kind, ne, std)
     table.insert(out, { name = blk .. name .. ".weight", type = kind, ne = ne, fill = "normal", mean = 0, std = std })
+    if d.scales and ne[3] then
+      local scales = {}
+      for e = 1, ne[3] do scales[e] = (8 + e % 5) / 8 + 1 / 64 end
+      table.insert(out, { name = blk .. name .. ".scale", type = "f32", ne = { ne[3] }, fill = "values", values = scales })
+    end
   end
   add("ffn_gate_inp", "f32", { d.embd, d.experts }, 2 / math.sqrt(d.embd))
   for _, part in ipairs({ { "ffn_gate", d.embd, d.ffn }, { "ffn_up", d.embd, d.ffn }, { "ffn_down", d.ffn, d.embd } }) do
@@ -68,11 +73,19 @@ local function mixture(out, d, layer, blk)
   end
 end
 
+-- Scales of whole matrices, as NVFP4 files have them: from 1/8 to 3, none of them 1.
+local function scale_of(i) return (1 + 5 * i % 23) / 8 + 1 / 64 end
+
 local function tensors_of(d)
   local out = {}
   local function matrix(name, role, layer, cols, rows, std, output)
     local kind = types.pick(d.types, role, layer, d.layers, cols, output)
-    table.insert(out, { name = name .. ".weight", type = kind, ne = { cols, rows }, fill = "normal", mean = 0, std = std })
+    local scale = d.scales and layer >= 0 and scale_of(#out) or 1.0
+    table.insert(out, { name = name .. ".weight", type = kind, ne = { cols, rows }, fill = "normal", mean = 0,
+      std = std / scale })
+    if scale ~= 1.0 then
+      table.insert(out, { name = name .. ".scale", type = "f32", ne = { 1 }, fill = "values", values = { scale } })
+    end
     if d.bias and layer >= 0 then
       table.insert(out, { name = name .. ".bias", type = "f32", ne = { rows }, fill = "normal", mean = 0, std = 0.2 })
     end
@@ -117,7 +130,8 @@ local M = {}
 -- The recipe of one model. dims: name, layers, embd, ffn, heads, kv, vocab, types, and what differs
 -- from: head_dim = embd / heads, ctx = 4096, rope_base = 10000, logit_std = 3, tied = true, bias =
 -- false, tokenizer "chatml", "llama3" (byte-level BPE) or "spm"; scaling = { type, factor, original };
--- freqs = { factor, low, high, original }; experts and picks: a mixture of them in place of one gated product.
+-- freqs = { factor, low, high, original }; scales = true: a scale beside each matrix of a layer; experts and picks: a mixture
+-- of them in place of one gated product.
 function M.recipe(dims)
   return {
     synth = function(opts)
@@ -127,7 +141,7 @@ function M.recipe(dims)
         ctx = dims.ctx or 4096, rope_base = dims.rope_base or 10000.0, scaling = dims.scaling,
         freqs = dims.freqs, logit_std = dims.logit_std or 3.0, tied = dims.tied ~= false,
         bias = dims.bias or false, tokenizer = dims.tokenizer or "chatml",
-        experts = dims.experts or false, picks = dims.picks,
+        scales = dims.scales or false, experts = dims.experts or false, picks = dims.picks,
         layers = get(opts, "layers", dims.layers), types = get(opts, "types", dims.types),
       }
       return { keys = keys_of(d, opts), tensors = tensors_of(d) }

@@ -51,6 +51,9 @@ local function params_and_operands(op, rows, act, n_out)
     local image = tostring(descr.image_bytes(quant, part.n, op.K))
     add(descr.param("w" .. (i - 1), "const uint8_t *"),
         descr.operand("w" .. (i - 1), "read", image, 1, 64))
+    if get(part, "factor", false) then
+      add(descr.param("f" .. (i - 1), "const float *"), descr.operand("f" .. (i - 1), "read", "1", 4, 4))
+    end
     if get(part, "bias", false) then
       add(descr.param("b" .. (i - 1), "const float *"),
           descr.operand("b" .. (i - 1), "read", tostring(part.n), 4, 4))
@@ -79,7 +82,7 @@ local function symbol(op, rows, act)
   local types, dims = {}, { op.K }
   for i, part in ipairs(op.parts) do
     types[i] = part.type
-    dims[#dims + 1] = part.n .. (get(part, "bias", false) and "b" or "")
+    dims[#dims + 1] = part.n .. (get(part, "factor", false) and "f" or "") .. (get(part, "bias", false) and "b" or "")
   end
   dims[#dims + 1] = op.epilogue
   dims[#dims + 1] = rows
@@ -138,7 +141,7 @@ local function part_facts(op)
   for i, part in ipairs(op.parts) do
     local quant = import("quant/" .. part.type .. ".lua")
     list[i] = { i = i - 1, type = part.type, kind = quant.kind, n = part.n, first = first,
-                begin = begin, bias = get(part, "bias", false),
+                begin = begin, factor = get(part, "factor", false), bias = get(part, "bias", false),
                 strip_bytes = 16 * (op.K // quant.qblock_elems) * quant.qblock_bytes }
     first = first + (part.n + 15) // 16
     begin = begin + part.n
@@ -147,9 +150,9 @@ local function part_facts(op)
   return list
 end
 
-local function has_bias(facts)
+local function has_any(facts, key)
   for _, part in ipairs(facts) do
-    if part.bias then return true end
+    if part[key] then return true end
   end
   return false
 end
@@ -339,7 +342,6 @@ ${part.type}_tile(p.w${part.i} + (size_t)(${strip}) * ${part.strip_bytes}, p.x +
 % local facts = part_facts(params)
 % local n_out = out_cols(params)
 % local rows = descr.rows_of(params) == "L" and "n_logits" or "n_rows"
-% local any_bias = has_bias(facts)
 % local does = "y = W x, 16 rows of W by up to 16 tokens for each cta; epilogue " .. epilogue
 % local shapes = "x [" .. rows .. "][" .. K .. "];  y [" .. rows .. "][" .. n_out .. "]"
 ${descr.c_head(d, "kernel/matmul.c.lua", does, shapes)}
@@ -359,7 +361,18 @@ ${descr.c_params(d)}
 ${quant.kind == "int" and module.int_type(quant, K) or module.float_type(quant, K)}
 
 % end
-% if any_bias then
+% if has_any(facts, "factor") then
+/* tile *= factor */
+static void scale_tile(float (*tile)[16], uint32_t n, float factor) {
+    for (uint32_t t = 0; t < n; t++) {
+        for (uint32_t c = 0; c < 16; c += ISA_N) {
+            isa_store(tile[t] + c, isa_mul(isa_load(tile[t] + c), isa_set1(factor)));
+        }
+    }
+}
+
+% end
+% if has_any(facts, "bias") then
 /* tile += bias, for the n_cols columns that exist. */
 static void add_bias(float (*tile)[16], uint32_t n, uint32_t n_cols, const float *bias) {
     for (uint32_t t = 0; t < n; t++) {
@@ -411,6 +424,9 @@ ${descr.c_open(d)}
         ${module.call_tile(facts[1], "strip", "tile", K)}
         ${module.call_tile(facts[2], "strip", "up", K)}
 % for i, which in ipairs({ "tile", "up" }) do
+% if facts[i].factor then
+        scale_tile(${which}, n, p.f${i - 1}[0]);
+% end
 % if facts[i].bias then
         add_bias(${which}, n, n_cols, p.b${i - 1} + at);
 % end
@@ -429,6 +445,9 @@ ${descr.c_open(d)}
             const uint32_t at = 16 * (strip - ${part.first});
             const uint32_t n_cols = ${part.n} - at < 16 ? ${part.n} - at : 16;
             ${module.call_tile(part, "strip - " .. part.first, "tile", K)}
+% if part.factor then
+            scale_tile(tile, n, p.f${part.i}[0]);
+% end
 % if part.bias then
             add_bias(tile, n, n_cols, p.b${part.i} + at);
 % end

@@ -58,6 +58,12 @@ static void ${set.name}_gated(const params *p, uint32_t e, size_t row, uint32_t 
     const uint8_t *w_up = p->${u.param} + (size_t)e * ${u.matrix_bytes} + (size_t)strip * ${u.strip_bytes};
     ${module.strip(g, K, "w_gate", "row", "gate")}
     ${module.strip(u, K, "w_up", "row", "up")}
+% if g.factor then
+    scale_16(gate[0], p->${g.factor}[e]);
+% end
+% if u.factor then
+    scale_16(up[0], p->${u.factor}[e]);
+% end
     gate_16(gate[0], up[0], act);
 }
 
@@ -67,6 +73,9 @@ static void ${set.name}_gated(const params *p, uint32_t e, size_t row, uint32_t 
 static void ${set.name}_down(const params *p, uint32_t e, size_t pair, uint32_t strip, float (*out)[16]) {
     const uint8_t *w = p->${m.param} + (size_t)e * ${m.matrix_bytes} + (size_t)strip * ${m.strip_bytes};
     ${module.strip(m, K, "w", "pair", "out")}
+% if m.factor then
+    scale_16(out[0], p->${m.factor}[e]);
+% end
 }
 
 %%template gated_body(op)
@@ -133,6 +142,10 @@ typedef ${d.name}_params params;
 
 % for _, quant in ipairs(moe.types(params)) do
 ${module.type_functions(quant, K)}
+
+% end
+% if moe.any_factor(params) then
+${text.scale()}
 
 % end
 % if gated then

@@ -138,7 +138,10 @@ for (uint32_t v = slot; v < ${total(op)}; v += ${slots_of(op)}) {
             gate += part[16 * a];
             up += part[${32 * atoms} + 16 * a];
         }
-        act = isa_silu(gate) * up;
+% if moe.any_factor(op) then
+        const uint32_t e = ${moe.shared(op) and "j == " .. op.n_used .. " ? " .. op.E .. " : " or ""}(uint32_t)p.ids[row * ${op.n_used} + j];
+% end
+        act = isa_silu(${moe.scaled(op, "gate", 1, "e")}) * (${moe.scaled(op, "up", 2, "e")});
 % if moe.out(op, "f32") then
         p.y[pair * ${op.n} + column] = act;
 % end
@@ -185,6 +188,10 @@ for (uint32_t v = slot; v < ${total(op)}; v += ${slots_of(op)}) {
         for (uint32_t a = 1; a < ${atoms}; a++) {
             z += sums[16 * (${atoms} * j + a) + r];
         }
+% if moe.any_factor(op) then
+        const uint32_t e = ${moe.shared(op) and "j == " .. k .. " ? " .. op.E .. " : " or ""}(uint32_t)p.ids[row * ${k} + j];
+        z = ${moe.scaled(op, "z", 1, "e")};
+% end
 % if moe.shared(op) then
         sum = j < ${k} ? isa_fma(p.weights[row * ${k} + j], z, sum) : sum + z;
 % else

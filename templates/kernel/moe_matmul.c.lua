@@ -123,6 +123,13 @@ static void ${set.name}_piece(const params *p, uint32_t e, const uint32_t *row, 
 % end
         }
     }
+% for k, m in ipairs(set.of) do
+% if m.factor then
+    for (uint32_t i = 0; i < n_strips * n; i++) {
+        scale_16(out[${per * (k - 1)} + i / n][i % n], p->${m.factor}[e]);
+    }
+% end
+% end
 }
 
 %%template store(op)
@@ -162,6 +169,10 @@ ${module.gather(params, moe.has_kind(params, "int"), moe.has_kind(params, "float
 
 % for _, quant in ipairs(moe.types(params)) do
 ${quant.kind == "int" and module.int_functions(quant) or module.float_functions(quant)}
+
+% end
+% if moe.any_factor(params) then
+${text.scale()}
 
 % end
 % if gated then

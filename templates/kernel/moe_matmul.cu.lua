@@ -320,7 +320,8 @@ for (uint32_t begin = 0; begin < n_cols; begin += ${CHUNK}) {
     if (is_up) {
 #pragma unroll
         for (uint32_t k = 0; k < ${PAIRS // 2}; k++) {
-            mine[(k / 4 * 8 + 2 * (isa_lane() % 4) + k % 2) * ${ACT_STRIDE} + k % 4 / 2 * 8] = y[k / 4][k % 4];
+            float *v = &mine[(k / 4 * 8 + 2 * (isa_lane() % 4) + k % 2) * ${ACT_STRIDE} + k % 4 / 2 * 8];
+            *v = ${moe.scaled(op, "y[k / 4][k % 4]", 2, "e")};
         }
     }
     isa_barrier();
@@ -328,7 +329,7 @@ for (uint32_t begin = 0; begin < n_cols; begin += ${CHUNK}) {
 #pragma unroll
         for (uint32_t k = 0; k < ${PAIRS // 2}; k++) {
             float *v = &mine[(k / 4 * 8 + 2 * (isa_lane() % 4) + k % 2) * ${ACT_STRIDE} + k % 4 / 2 * 8];
-            *v = isa_silu(y[k / 4][k % 4]) * *v;
+            *v = isa_silu(${moe.scaled(op, "y[k / 4][k % 4]", 1, "e")}) * *v;
         }
     }
     isa_barrier();
@@ -359,7 +360,7 @@ for (uint32_t begin = 0; begin < n_cols; begin += ${CHUNK}) {
         const uint32_t t = k / 4 * 8 + 2 * (isa_lane() % 4) + k % 2;
         const uint32_t column = 16 * strip + isa_lane() / 4 + k % 4 / 2 * 8;
         if (t < n_pairs && column < ${op.n}) {
-            p.y[(size_t)pair_of[t] * ${op.n} + column] = y[k / 4][k % 4];
+            p.y[(size_t)pair_of[t] * ${op.n} + column] = ${moe.scaled(op, "y[k / 4][k % 4]", 1, "e")};
         }
     }
 

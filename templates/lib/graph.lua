@@ -166,7 +166,18 @@ function M:state(name, positions, position_bytes, elem, window)
   return #self.values - 1
 end
 
+-- The tensor X.scale that may stand beside X.weight (NVFP4 files have it): the product is multiplied by it, before a bias is
+-- added. One number for each of n matrices.
+local function scale_beside(self, w, n)
+  local name = self.tensors[w + 1].name
+  local stem = name:match("^(.*)%.weight$")
+  return stem and self:optional(stem .. ".scale", n) or nil
+end
+
 function M:embed(w, n_embd)
+  if scale_beside(self, w, 1) then
+    fail("tensor '" .. self.tensors[w + 1].name .. "' has a scale of its own: embeddings that have one are not supported")
+  end
   local y = value(self, "x", "T", n_embd)
   node(self, "embed", { tensor("w", w), read("y", y) })
   return y
@@ -194,7 +205,10 @@ end
 
 function M:linear(name, x, w, n, bias)
   local y = value(self, name, self:rows(x), n)
-  local operands = { read("x", x), tensor("w", w) }
+  local operands, scale = { read("x", x), tensor("w", w) }, scale_beside(self, w, 1)
+  if scale then
+    operands[#operands + 1] = tensor("f", scale)
+  end
   if bias then
     operands[#operands + 1] = tensor("b", bias)
   end
@@ -290,8 +304,12 @@ end
 function M:expert_linear(name, x, ids, w, n)
   local picks = self:width(ids)
   local y = value(self, name, self:rows(x), mul(picks, n))
-  node(self, "expert_linear", { read("x", x), read("ids", ids), tensor("w", w), read("y", y) },
-    { n_used = picks })
+  local operands, scale = { read("x", x), read("ids", ids), tensor("w", w) }, scale_beside(self, w, self.tensors[w + 1].mats)
+  if scale then
+    operands[#operands + 1] = tensor("f", scale)
+  end
+  operands[#operands + 1] = read("y", y)
+  node(self, "expert_linear", operands, { n_used = picks })
   return y
 end
 

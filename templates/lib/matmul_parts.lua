@@ -10,7 +10,7 @@ function M.facts(op, tile)
     local quant = import("quant/" .. part.type .. ".lua")
     if op.epilogue == "swiglu" then first, begin = 0, 0 end
     local last = first + ceil_div(part.n, tile)
-    list[i] = { i = i - 1, quant = quant, type = part.type, n = part.n, bias = get(part, "bias", false),
+    list[i] = { i = i - 1, quant = quant, type = part.type, n = part.n, factor = get(part, "factor", false), bias = get(part, "bias", false),
                 begin = begin, first = first, last = last,
                 strip_bytes = 16 * exact_div(op.K, quant.qblock_elems) * quant.qblock_bytes }
     first, begin = last, begin + part.n
@@ -90,8 +90,12 @@ function M.pick(list, value)
   return text
 end
 
--- C text of a sum with the bias of its part; `bias` is a pointer where several parts share the text.
-function M.with_bias(list, value)
+-- C text of a sum with the factor and the bias of its part; `factor` and `bias` are pointers where several parts share
+-- the text.
+function M.finished(list, value)
+  if M.any(list, "factor") then
+    value = value .. " * " .. (#list == 1 and "p.f" .. list[1].i .. "[0]" or "(factor != nullptr ? *factor : 1.0f)")
+  end
   if not M.any(list, "bias") then return value end
   if #list == 1 then return value .. " + p.b" .. list[1].i .. "[at]" end
   return "bias != nullptr ? " .. value .. " + bias[at] : " .. value
@@ -107,6 +111,10 @@ function M.place(list)
     "const uint32_t begin = " .. of(function(part) return part.begin end) .. ";",
     "const uint8_t *matrix = " .. of(function(part) return "p.w" .. part.i end) .. ";",
   }
+  if #list > 1 and M.any(list, "factor") then
+    local text = of(function(part) return part.factor and "p.f" .. part.i or "nullptr" end)
+    lines[#lines + 1] = "const float *factor = " .. text .. ";"
+  end
   if #list > 1 and M.any(list, "bias") then
     local text = of(function(part) return part.bias and "p.b" .. part.i or "nullptr" end)
     lines[#lines + 1] = "const float *bias = " .. text .. ";"

@@ -67,16 +67,16 @@ end
 
 -- ---- products: op.stage "gated" is silu(gate x) * (up x) of every pair, "down" the product of every pair's result
 
--- The matrices of the routed experts, and of the shared one: for each its parameter, quant file, bytes of a strip and
--- of a matrix.
-local function matrices(op, list, letter)
+-- The matrices of the routed experts, and of the shared one: for each its parameter, that of its factors or false, quant
+-- file, bytes of a strip and of a matrix.
+local function matrices(op, list, letter, factor)
   local out = {}
   for i, part in ipairs(list) do
     local quant = import("quant/" .. part.type .. ".lua")
     if op.K % quant.qblock_elems ~= 0 then
       fail(op.family .. ": K = " .. op.K .. " is not a multiple of " .. quant.qblock_elems .. " (" .. part.type .. ")")
     end
-    out[i] = { param = letter .. (i - 1), quant = quant, type = part.type,
+    out[i] = { param = letter .. (i - 1), factor = get(part, "factor", false) and factor .. (i - 1), quant = quant, type = part.type,
                strip_bytes = 16 * (op.K // quant.qblock_elems) * quant.qblock_bytes,
                matrix_bytes = descr.image_bytes(quant, op.n, op.K) }
   end
@@ -85,7 +85,7 @@ end
 
 -- { routed = matrices, shared = matrices or false }
 function M.sets(op)
-  return { routed = matrices(op, op.parts, "w"), shared = M.shared(op) and matrices(op, op.shared, "s") }
+  return { routed = matrices(op, op.parts, "w", "f"), shared = M.shared(op) and matrices(op, op.shared, "s", "g") }
 end
 
 function M.each_set(op)
@@ -93,6 +93,35 @@ function M.each_set(op)
   local list = { { name = "routed", of = sets.routed } }
   if sets.shared then list[2] = { name = "shared", of = sets.shared } end
   return list
+end
+
+-- Whether some matrix has factors.
+function M.any_factor(op)
+  for _, set in ipairs(M.each_set(op)) do
+    for _, m in ipairs(set.of) do
+      if m.factor then return true end
+    end
+  end
+  return false
+end
+
+-- C text of value(m) for matrix i of the set that holds expert `e` (a name; number E is the shared one).
+function M.of_expert(op, i, e, value)
+  local sets = M.sets(op)
+  local routed = value(sets.routed[i], e)
+  if not sets.shared then return routed end
+  local shared = value(sets.shared[i], "0")
+  return routed == shared and routed or "(" .. e .. " == " .. op.E .. " ? " .. shared .. " : " .. routed .. ")"
+end
+
+-- C text of x times matrix i's factor of expert `e`.
+function M.scaled(op, x, i, e)
+  local any = false
+  local factor = M.of_expert(op, i, e, function(m, number)
+    any = any or m.factor
+    return m.factor and "p." .. m.factor .. "[" .. number .. "]" or "1.0f"
+  end)
+  return any and x .. " * " .. factor or x
 end
 
 -- Each quant file once.
@@ -159,12 +188,18 @@ function M.product(op, index, outputs, rows_by)
     add(o.param, o.ctype, "read", o.count, 4)
     operands[#operands].below = get(o, "below", nil)
   end
-  local types, weights = {}, 0
+  local types, weights, factors = {}, 0, ""
   for _, set in ipairs(M.each_set(op)) do
     for _, m in ipairs(set.of) do
       local bytes = set.name == "routed" and mul(m.matrix_bytes, op.E) or m.matrix_bytes
       add(m.param, "const uint8_t *", "read", tostring(bytes), 1)
       if set.name == "routed" then operands[#operands].index_by = index[1].param end
+      if m.factor then
+        add(m.factor, "const float *", "read", tostring(set.name == "routed" and op.E or 1), 4)
+        operands[#operands].align = 4
+        if set.name == "routed" then operands[#operands].index_by = index[1].param end
+        factors = factors .. m.factor
+      end
       types[#types + 1] = m.type
       weights = weights + bytes
     end
@@ -175,7 +210,7 @@ function M.product(op, index, outputs, rows_by)
   local out = op.stage == "down" and "f32" or (M.out(op, "q8") and "q8" or "") .. (M.out(op, "f32") and "f32" or "")
   return {
     name = name.kernel(op.family, types, act, { op.stage, op.E, op.n_used, M.shared(op) and "shared" or "routed",
-      op.K, op.n, out }),
+      op.K, op.n, out .. factors }),
     block = 1, params = params, operands = operands,
     scratch = 49152, reduction = "atoms256", tolerance = 2e-6,
     bytes = tostring(weights), flops = M.n_pairs(op) .. " * " .. (2 * op.K * op.n * #op.parts),

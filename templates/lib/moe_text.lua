@@ -36,3 +36,11 @@ ISA_FN void gate_16(const float *gate, const float *up, float *act) {
         isa_store(act + c, isa_mul(isa_silu(isa_load(gate + c)), isa_load(up + c)));
     }
 }
+
+%%template scale()
+/* x *= factor, 16 columns. */
+ISA_FN void scale_16(float *x, float factor) {
+    for (uint32_t c = 0; c < 16; c += ISA_N) {
+        isa_store(x + c, isa_mul(isa_load(x + c), isa_set1(factor)));
+    }
+}

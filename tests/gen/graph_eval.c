@@ -66,15 +66,18 @@ static uint64_t integer(const eval *e, const char *key) {
     return (uint64_t)number(e, key);
 }
 
-/* y[rows][n] (+)= x[rows][k] w[n][k] + b, from column `begin` of rows `stride` wide. */
-static void product(const double *x, uint32_t rows, uint64_t k, const double *w, const double *b,
-                    uint64_t n, double *y, uint64_t stride, uint64_t begin, bool add) {
+/* y[rows][n] (+)= x[rows][k] w[n][k] f + b, from column `begin` of rows `stride` wide; f and b may be
+ * NULL. */
+static void product(const double *x, uint32_t rows, uint64_t k, const double *w, const double *f,
+                    const double *b, uint64_t n, double *y, uint64_t stride, uint64_t begin,
+                    bool add) {
     for (uint32_t r = 0; r < rows; r++) {
         for (uint64_t i = 0; i < n; i++) {
-            double sum = b == NULL ? 0.0 : b[i];
+            double sum = 0.0;
             for (uint64_t c = 0; c < k; c++) {
                 sum += w[i * k + c] * x[r * k + c];
             }
+            sum = sum * (f == NULL ? 1.0 : *f) + (b == NULL ? 0.0 : b[i]);
             double *to = &y[r * stride + begin + i];
             *to = add ? *to + sum : sum;
         }
@@ -130,8 +133,8 @@ static void eval_norm(eval *e) {
 }
 
 static void eval_linear(eval *e) {
-    product(at(e, "x"), rows_of(e, "x"), value_of(e, "x")->width, at(e, "w"), at(e, "b"),
-            value_of(e, "y")->width, at(e, "y"), value_of(e, "y")->width, 0, false);
+    product(at(e, "x"), rows_of(e, "x"), value_of(e, "x")->width, at(e, "w"), at(e, "f"),
+            at(e, "b"), value_of(e, "y")->width, at(e, "y"), value_of(e, "y")->width, 0, false);
 }
 
 /* Rotates the heads of one row. */
@@ -283,8 +286,10 @@ static void eval_matmul(eval *e) {
     uint64_t begin = 0;
     for (int i = 0;; i++) {
         char w[16];
+        char f[16];
         char b[16];
         snprintf(w, sizeof w, "w%d", i);
+        snprintf(f, sizeof f, "f%d", i);
         snprintf(b, sizeof b, "b%d", i);
         const lg_goperand *o = lg_node_operand(e->n, w);
         if (o == NULL) {
@@ -293,7 +298,7 @@ static void eval_matmul(eval *e) {
         const lg_gtensor *t = &e->g->tensors[o->id];
         bool quantised = lg_qtype_get(t->file->type)->qblock_elems > 1;
         const double *x = at(e, quantised ? "x_q" : "x");
-        product(x, rows, t->n_cols, e->weights[o->id], at(e, b), t->n_rows, y, stride, begin,
+        product(x, rows, t->n_cols, e->weights[o->id], at(e, f), at(e, b), t->n_rows, y, stride, begin,
                 e->n->op == LG_OP_MATMUL_ADD);
         begin += t->n_rows;
     }
@@ -350,8 +355,10 @@ static void eval_expert_linear(eval *e) {
     bool parts = value_of(e, "x")->width != k;
     for (uint64_t pair = 0; pair < e->in->n_tokens * picks; pair++) {
         const double *x = at(e, "x") + (parts ? pair : pair / picks) * k;
-        const double *m = at(e, "w") + (uint64_t)at(e, "ids")[pair] * k * w->n_rows;
-        product(x, 1, k, m, NULL, w->n_rows, at(e, "y") + pair * w->n_rows, w->n_rows, 0, false);
+        uint64_t expert = (uint64_t)at(e, "ids")[pair];
+        const double *m = at(e, "w") + expert * k * w->n_rows;
+        const double *f = at(e, "f") == NULL ? NULL : at(e, "f") + expert;
+        product(x, 1, k, m, f, NULL, w->n_rows, at(e, "y") + pair * w->n_rows, w->n_rows, 0, false);
     }
 }
 
@@ -385,13 +392,15 @@ static void eval_moe_sort(eval *e) {
 /* Matrix i of pair (t, j): of the expert picked, or the shared one. The pair's x. */
 static void expert_product(eval *e, uint64_t t, uint64_t j, int i, const double *x, double *y) {
     const char *const roles[] = {i == 0 ? "w0" : "w1", i == 0 ? "s0" : "s1"};
+    const char *const factors[] = {i == 0 ? "f0" : "f1", i == 0 ? "g0" : "g1"};
     uint64_t picks = integer(e, "n_used");
     const lg_goperand *o = lg_node_operand(e->n, roles[j == picks]);
     const lg_gtensor *w = &e->g->tensors[o->id];
     const double *ids = at(e, "ids") != NULL ? at(e, "ids") : at(e, "pairs");
     uint64_t expert = j == picks ? 0 : (uint64_t)ids[t * picks + j];
-    product(x, 1, w->n_cols, e->weights[o->id] + expert * w->n_cols * w->n_rows, NULL, w->n_rows, y,
-            w->n_rows, 0, false);
+    const double *f = at(e, factors[j == picks]);
+    product(x, 1, w->n_cols, e->weights[o->id] + expert * w->n_cols * w->n_rows,
+            f == NULL ? NULL : f + expert, NULL, w->n_rows, y, w->n_rows, 0, false);
 }
 
 static bool reads_bytes(const eval *e, const char *role) {

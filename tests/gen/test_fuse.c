@@ -132,7 +132,8 @@ static void mixed_types(void **state) {
 static void recipes_compute_the_same(void **state) {
     (void)state;
     static const char *const recipes[] = {"synth/llama-tiny", "synth/llama-spm", "synth/llama-yarn",
-                                          "synth/laguna-dense"};
+                                          "synth/laguna-dense", "synth/llama-nvfp4",
+                                          "synth/llama-moe-nvfp4"};
     for (size_t i = 0; i < sizeof recipes / sizeof *recipes; i++) {
         plans p;
         plans_open(&p, &(plans_request){.recipe = recipes[i], .ctx = 64, .chunk = 16});

@@ -223,6 +223,8 @@ static void real_plans_are_proved(void **state) {
         {"synth/llama-576", NULL, "x86-64-v3", 1},
         {"synth/llama-wide", NULL, "x86-64-v4-vnni", 1},
         {"synth/llama-spm", NULL, "x86-64-v3", 1},
+        {"synth/llama-nvfp4", NULL, "x86-64-v3", 1},
+        {"synth/llama-moe-nvfp4", NULL, "x86-64-v3", 1},
         {"synth/laguna-dense", NULL, "x86-64-v3", 2},
     };
     static const struct {

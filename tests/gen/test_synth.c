@@ -89,7 +89,8 @@ static void every_recipe_reads_back(void **state) {
     (void)state;
     static const char *const recipes[] = {
         "llama-tiny",   "llama-spm",  "llama-freqs", "llama-linear",
-        "llama-peaked", "llama-yarn", "llama-wide",  "llama-576",
+        "llama-peaked", "llama-yarn", "llama-nvfp4", "llama-moe-nvfp4",
+        "llama-wide",   "llama-576",
     };
     for (size_t i = 0; i < sizeof recipes / sizeof recipes[0]; i++) {
         char name[64];
@@ -101,7 +102,7 @@ static void every_recipe_reads_back(void **state) {
         const lg_gguf_str *tokens = NULL;
         snprintf(name, sizeof name, "synth/%s", recipes[i]);
         lg_synth_options o = options(name);
-        o.header_only = i >= 6;
+        o.header_only = i >= 8;
         make(&o, &r);
         if (!lg_gguf_open(path, &arena, &g, &e)) {
             fail_msg("%s: %s", name, e.text);

@@ -6,8 +6,8 @@ import archs
 
 
 def matmul(K, *parts, epilogue="none", rows="T", T=(1, 2, 7, 16, 17, 33)):
-    """parts: (type, n) or (type, n, "b") with a bias."""
-    table = [{"type": p[0], "n": p[1], "bias": len(p) > 2} for p in parts]
+    """parts: (type, n) or (type, n, letters): "b" with a bias, "f" with a factor."""
+    table = [{"type": p[0], "n": p[1], "bias": "b" in "".join(p[2:]), "factor": "f" in "".join(p[2:])} for p in parts]
     op = {"family": "matmul", "K": K, "parts": table, "epilogue": epilogue, "rows": rows}
     return op, [[(0, 0, t)] for t in T]
 
@@ -85,7 +85,9 @@ CASES = [
     matmul(256, ("q2_k", 15), ("q3_k", 15), epilogue="swiglu"),
     matmul(288, ("iq4_nl", 17), ("mxfp4", 15, "b"), epilogue="add"),
     matmul(512, ("iq4_xs", 16), ("nvfp4", 17)),
-    matmul(448, ("nvfp4", 33), T=(1, 5, 33)),
+    matmul(448, ("nvfp4", 33, "bf"), ("nvfp4", 16), T=(1, 5, 33)),
+    matmul(128, ("nvfp4", 17, "f"), ("q8_0", 17, "bf"), epilogue="swiglu", T=(1, 9)),
+    matmul(64, ("nvfp4", 15, "f"), epilogue="add", T=(1, 17)),
     matmul(512, ("iq2_xxs", 17), ("iq2_xs", 16), T=(1, 5, 16, 33)),
     matmul(256, ("iq2_s", 15, "b"), ("iq3_s", 17), epilogue="add", T=(1, 5, 33)),
     matmul(768, ("iq3_xxs", 33), T=(1, 5, 33)),

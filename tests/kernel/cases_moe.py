@@ -21,12 +21,16 @@ def summed(H, E, n_used, shared=False):
     return dict(op, shared=[{"type": "f32"}]) if shared else op, steps_of((1, 5))
 
 
+def matrix(t):
+    return {"type": t.rstrip("*"), "factor": t.endswith("*")}
+
+
 def product(family, E, n_used, K, n, types, shared=(), T=(1, 2, 5, 8, 33), **outputs):
-    """types: of gate and up, or of down. `outputs` of a gated product: f32, q8."""
+    """types: of gate and up, or of down; one that ends with "*" has factors. `outputs` of a gated product: f32, q8."""
     op = {"family": family, "stage": "gated" if len(types) == 2 else "down", "E": E, "n_used": n_used, "K": K, "n": n,
-          "parts": [{"type": t} for t in types]}
+          "parts": [matrix(t) for t in types]}
     if shared:
-        op["shared"] = [{"type": t} for t in shared]
+        op["shared"] = [matrix(t) for t in shared]
     if len(types) == 2:
         op["outputs"] = outputs
     return op, steps_of(T)
@@ -39,6 +43,8 @@ PRODUCTS = [
     (3, 3, 576, 96, ("q4_1", "q5_0"), ("q8_0", "q8_0"), {"q8": True, "f32": True}),
     (6, 3, 256, 64, ("iq2_xxs", "iq2_xxs"), ("iq3_xxs", "iq3_xxs"), {"q8": True}),
     (5, 2, 512, 33, ("iq4_xs",), ("q3_k",), {}),
+    (5, 3, 192, 32, ("nvfp4*", "q8_0"), ("nvfp4", "q8_0*"), {"q8": True, "f32": True}),
+    (6, 2, 64, 33, ("nvfp4*",), ("nvfp4*",), {}),
     (4, 1, 300, 33, ("f16", "f32"), (), {"f32": True}),
     (16, 10, 512, 100, ("q6_k",), ("q6_k",), {}),
     (5, 2, 64, 33, ("q8_0",), ("f16",), {}),

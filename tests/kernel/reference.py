@@ -111,6 +111,10 @@ class Matmul:
             plain = name in ("f32", "f16", "bf16")
             a = x.astype(np.float64) if plain else q * np.repeat(d.astype(np.float64), 32, 1)
             y, size = a @ w.T, np.abs(a) @ np.abs(w).T
+            if part["factor"]:
+                factor = rng.standard_normal(1).astype(np.float32)
+                self.operands[f"f{i}"] = factor
+                y, size = y * factor, size * np.abs(factor)
             if part["bias"]:
                 bias = rng.standard_normal(n).astype(np.float32)
                 self.operands[f"b{i}"] = bias

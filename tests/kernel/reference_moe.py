@@ -103,6 +103,11 @@ class Sort:
                                got["map"].view(np.int32) == self.map.reshape(-1)])
 
 
+def has_factor(op, i, e):
+    part = op["parts"][i] if e < op["E"] else op["shared"][i]
+    return part.get("factor", False)
+
+
 def weighted(op, weights, z):
     """[T][P][n] to [T][n], and the sum of magnitudes."""
     w = np.concatenate([weights.astype(np.float64), np.ones((len(weights), n_pairs_of(op) - op["n_used"]))], 1)
@@ -171,7 +176,7 @@ class Product:
         for i, part in enumerate(op["parts"]):
             y = np.zeros((T * P, op["n"]))
             size = np.zeros_like(y)
-            image = []
+            image, factors = [], (rng.standard_normal(op["E"] + 1) * 0.5 + 1).astype(np.float32)
             for e in range(op["E"] + ("shared" in op)):
                 name = part["type"] if e < op["E"] else op["shared"][i]["type"]
                 raw = random_rows(name, layouts[name], op["n"], op["K"], rng)
@@ -183,10 +188,13 @@ class Product:
                 if len(at):
                     r = rows[at]
                     a = x[r].astype(np.float64) if plain else q[r] * np.repeat(d[r].astype(np.float64), 32, 1)
-                    y[at], size[at] = a @ w.T, np.abs(a) @ np.abs(w).T
+                    f = factors[e] if has_factor(op, i, e) else np.float32(1)
+                    y[at], size[at] = a @ w.T * f, np.abs(a) @ np.abs(w).T * abs(f)
             self.operands[f"w{i}"] = np.concatenate(image[:op["E"]])
+            self.operands[f"f{i}"] = factors[:op["E"]]
             if "shared" in op:
                 self.operands[f"s{i}"] = image[-1]
+                self.operands[f"g{i}"] = factors[op["E"]:]
             ys.append(y.reshape(T, P, -1))
             sizes.append(size.reshape(T, P, -1))
         return ys, sizes

@@ -51,12 +51,13 @@ def rope_frequencies(n_rot, base, scaling, factors=None):
 LLAMA = re.compile(
     r"(token_embd|output|output_norm|rope_freqs)\.weight|output\.bias|"
     r"blk\.\d+\.(attn|ffn)_norm\.weight|"
-    r"blk\.\d+\.(attn_(q|k|v|qkv|output)|ffn_(gate|up|down))\.(weight|bias)")
+    r"blk\.\d+\.(attn_(q|k|v|qkv|output)|ffn_(gate|up|down))\.(weight|bias|scale)")
 
 LAGUNA = re.compile(
     r"(token_embd|output|output_norm)\.weight|blk\.\d+\.exp_probs_b\.bias|"
     r"blk\.\d+\.(attn_(norm|q|k|v|q_norm|k_norm|gate|output)|ffn_(norm|gate_inp)|"
-    r"ffn_(gate|up|down)(_exps|_shexp)?)\.weight")
+    r"ffn_(gate|up|down)(_exps|_shexp)?)\.weight|"
+    r"blk\.\d+\.(attn_(q|k|v|gate|output)|ffn_(gate|up|down)(_exps|_shexp)?)\.scale")
 
 
 def scaling_of(o, rope):

@@ -90,6 +90,9 @@ class Oracle:
         t = self._tensors[name]
         value = dequantize(t.data, t.tensor_type).astype(np.float64)
         value = value.reshape([int(n) for n in reversed(t.shape)])
+        scale = name.removesuffix(".weight") + ".scale"
+        if name.endswith(".weight") and scale in self._tensors:  # one number for each matrix
+            value = value * self.weight(scale).reshape([-1] + [1] * (value.ndim - 1))
         if self._kept is not None:
             self._kept[name] = value
         return value

@@ -149,7 +149,7 @@ do {
 % local n_total, per_thread = sources(op) * n_atoms, ceil_div(16 * TOKENS, d.block)
 % local smem, mine = cuda.smem_offsets(d.smem), parts.types(swiglu and list or { part })
 % local ahead, other = not swiglu or list[1].type == list[2].type, swiglu and list[2]
-% local value = parts.with_bias(swiglu and { part } or list, "sum[k]")
+% local value = parts.finished(swiglu and { part } or list, "sum[k]")
 /* ${swiglu and "Strip `strip` of gate and of up" or "Strip `strip` of a part of type " .. part.type} times the cta's tokens. */
 ISA_FN void ${part.type}_strip(const ${d.name}_params &p, uint32_t strip) {
     float *sums = (float *)(void *)isa_smem(0); /* [slot][token][row] */
@@ -246,7 +246,7 @@ ISA_FN void ${part.type}_strip(const ${d.name}_params &p, uint32_t strip) {
         if (i / 16 < n_tokens && at < n_cols) {
             float *y = p.y + (token0 + i / 16) * ${n_out} + begin + at;
 % if swiglu then
-            *y = isa_silu(${value}) * (${parts.with_bias({ other }, "up[k]")});
+            *y = isa_silu(${value}) * (${parts.finished({ other }, "up[k]")});
 % elseif op.epilogue == "add" then
             *y = old[k] + (${value});
 % else

@@ -333,11 +333,11 @@ ${cuda.open(d)}
             if (t < n_tokens && at < n_cols) {
 % if swiglu then
                 const float u = up[(4 * n + e) * ${32 * n_strips}];
-                const float gate = ${parts.with_bias({ facts[1] }, "y[n][e]")};
-                p.y[(token0 + t) * ${n_out} + at] = isa_silu(gate) * (${parts.with_bias({ facts[2] }, "u")});
+                const float gate = ${parts.finished({ facts[1] }, "y[n][e]")};
+                p.y[(token0 + t) * ${n_out} + at] = isa_silu(gate) * (${parts.finished({ facts[2] }, "u")});
 % else
                 float *out = p.y + (token0 + t) * ${n_out} + begin + at;
-                const float v = ${parts.with_bias(facts, "y[n][e]")};
+                const float v = ${parts.finished(facts, "y[n][e]")};
                 *out = ${epilogue == "add" and "*out + v" or "v"};
 % end
             }
