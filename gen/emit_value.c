@@ -6,7 +6,10 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "at.h"
 #include "base/num.h"
+
+enum { KV_BLOCK = 16 }; /* positions that lie together in a cache: templates/kv/f16.lua */
 
 typedef struct maker {
     const lg_plan *plan;
@@ -282,6 +285,58 @@ static void ring_of(const lg_plan *plan, uint64_t *ring, uint64_t *spare) {
     }
 }
 
+/* Heads of a state: what the first launch that uses it says. 0: none does. */
+static uint64_t heads_of(const lg_graph *g, uint32_t state) {
+    uint64_t heads = 0;
+    for (uint32_t i = 0; i < g->n_nodes; i++) {
+        const lg_gnode *n = &g->nodes[i];
+        const lg_at at = lg_at_root("attrs", n->attrs);
+        for (uint32_t o = 0; o < n->n_operands; o++) {
+            const lg_goperand *p = &n->operands[o];
+            if (p->access != LG_TENSOR && p->id == state && lg_at_has(&at, "n_kv") &&
+                lg_at_uint(&at, "n_kv", &heads, NULL)) {
+                return heads;
+            }
+        }
+    }
+    return 0;
+}
+
+static void refuse_cache(maker *m, const lg_gvalue *v) {
+    lb_err why = {0};
+    lb_err_set(&why, LB_UNSUPPORTED, "cache %s: its bytes are no whole blocks of %d positions",
+               v->name, KV_BLOCK);
+    lg_build_fail(&m->b, &why);
+}
+
+/* Where each cache lies and how: rt_cache of model_abi.h. */
+static const lg_value *caches(maker *m) {
+    const lg_graph *g = m->plan->graph;
+    lg_value *list = lg_build_array(&m->b);
+    for (uint32_t i = 0; i < g->n_values; i++) {
+        const lg_gvalue *v = &g->values[i];
+        if (v->rows != LG_ROWS_STATE) {
+            continue;
+        }
+        uint64_t heads = heads_of(g, i);
+        uint64_t blocks = 0; /* of all slots and heads */
+        if (heads == 0 || v->positions % KV_BLOCK != 0 || !lb_mul(v->slots, heads, &blocks) ||
+            !lb_mul(blocks, v->positions / KV_BLOCK, &blocks) || v->state_bytes % blocks != 0) {
+            refuse_cache(m, v);
+            continue;
+        }
+        lg_value *c = lg_build_map(&m->b);
+        lg_build_set_string(&m->b, c, "name", v->name);
+        lg_build_set_uint(&m->b, c, "offset", m->plan->places[i].offset);
+        lg_build_set_uint(&m->b, c, "heads", heads);
+        lg_build_set_uint(&m->b, c, "positions", v->positions);
+        lg_build_set_uint(&m->b, c, "window", v->window);
+        lg_build_set_uint(&m->b, c, "block_bytes", v->state_bytes / blocks);
+        lg_build_push(&m->b, list, c);
+    }
+    return list;
+}
+
 static const lg_value *limits(maker *m) {
     const lg_limits *l = &m->plan->limits;
     uint64_t ring = 0;
@@ -372,6 +427,8 @@ bool lg_emit_params(const lg_plan *plan, const lg_emit_options *o, const char *i
     lg_build_set(&m.b, root, "layouts", layouts(&m));
     lg_build_set(&m.b, root, "weights", weights(&m));
     lg_build_set(&m.b, root, "files", files(&m));
+    lg_build_set(&m.b, root, "caches", caches(&m));
+    lg_build_set_uint(&m.b, root, "cache_block", KV_BLOCK);
     *out = root;
     return lg_build_done(&m.b, err);
 }

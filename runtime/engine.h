@@ -23,7 +23,9 @@ typedef struct rt_seq {
     uint32_t slot;
     uint32_t n_tokens;
     uint32_t n_stored; /* positions that were ever stored in the slot since it was empty */
-    uint32_t *tokens;  /* [ctx]; written by steps only */
+    uint32_t least_cut; /* of a restored slot (prefix.h): from fewer tokens than these, windows
+                           reach back to positions that were not restored */
+    uint32_t *tokens;   /* [ctx]; written by steps, and where a slot is restored */
     /* The token after the last one, if the last step chose it: rt_seq_choose takes it. */
     const rt_sampler *chosen_by; /* NULL: the step gave logits */
     rt_picked choice;

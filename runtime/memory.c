@@ -184,6 +184,23 @@ bool rt_memory_twin(const rt_model *model, const rt_memory *device, rt_memory *o
     return true;
 }
 
+const uint8_t *rt_memory_read(const rt_memory *m, rt_arena_kind kind, uint64_t offset, void *room,
+                              uint64_t n_bytes, lb_err *err) {
+    if (m->device == NULL) {
+        return m->arenas[kind] + offset;
+    }
+    return m->device->get(m, kind, offset, room, n_bytes, err) ? room : NULL;
+}
+
+uint8_t *rt_memory_room(const rt_memory *m, rt_arena_kind kind, uint64_t offset, void *room) {
+    return m->device == NULL ? m->arenas[kind] + offset : room;
+}
+
+bool rt_memory_write(const rt_memory *m, rt_arena_kind kind, uint64_t offset, const void *room,
+                     uint64_t n_bytes, lb_err *err) {
+    return m->device == NULL || m->device->set(m, kind, offset, room, n_bytes, err);
+}
+
 bool rt_memory_clear(const rt_model *model, const rt_memory *m, rt_arena_kind kind, lb_err *err) {
     if (m->device != NULL) {
         return m->device->clear(m, kind, err);

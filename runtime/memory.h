@@ -38,6 +38,16 @@ bool rt_memory_touch(const rt_model *model, rt_memory *m, rt_pool *pool, lb_err 
  * Fails with LB_RESOURCES like rt_memory_map. Release with rt_memory_unmap. */
 bool rt_memory_twin(const rt_model *model, const rt_memory *device, rt_memory *out, lb_err *err);
 
+/* Where the CPU can read n_bytes at `offset` of an arena: there, or in `room` (of n_bytes), where a
+ * device's are brought. NULL on failure. Between steps. */
+const uint8_t *rt_memory_read(const rt_memory *m, rt_arena_kind kind, uint64_t offset, void *room,
+                              uint64_t n_bytes, lb_err *err);
+
+/* The other way: where to write, and then that it is written. */
+uint8_t *rt_memory_room(const rt_memory *m, rt_arena_kind kind, uint64_t offset, void *room);
+bool rt_memory_write(const rt_memory *m, rt_arena_kind kind, uint64_t offset, const void *room,
+                     uint64_t n_bytes, lb_err *err);
+
 /* Zeros in an arena, wherever it lies. */
 bool rt_memory_clear(const rt_model *model, const rt_memory *m, rt_arena_kind kind, lb_err *err);
 

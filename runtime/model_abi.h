@@ -102,6 +102,14 @@ typedef struct rt_weight {
     uint64_t file_offset_bytes, file_bytes;
 } rt_weight;
 
+/* Keys or values of one layer in RT_ARENA_KV: for each slot, for each head, blocks of
+ * rt_model.cache_block positions, block_bytes each. Position p lies in place p % positions; a row
+ * reads the last `window` positions, its own included (0: all). */
+typedef struct rt_cache {
+    uint64_t offset_bytes;
+    uint32_t heads, positions, window, block_bytes;
+} rt_cache;
+
 typedef struct rt_file {
     const char *name; /* relative to the program's folder unless absolute */
     uint64_t n_bytes;
@@ -130,8 +138,10 @@ typedef struct rt_device_ops {
     bool (*put)(const struct rt_memory *mem, uint32_t index, uint64_t offset, uint64_t n_bytes,
                 lb_err *err);
 
-    /* Bytes of an arena to the host; an arena to zeros. */
+    /* Bytes of an arena to the host, and from it; an arena to zeros. Between steps. */
     bool (*get)(const struct rt_memory *mem, rt_arena_kind kind, uint64_t offset, void *to,
+                uint64_t n_bytes, lb_err *err);
+    bool (*set)(const struct rt_memory *mem, rt_arena_kind kind, uint64_t offset, const void *from,
                 uint64_t n_bytes, lb_err *err);
     bool (*clear)(const struct rt_memory *mem, rt_arena_kind kind, lb_err *err);
 
@@ -158,6 +168,8 @@ typedef struct rt_model {
      * how many positions may be stored behind a point so that the window before it is still whole.
      * 0: every layer keeps all. */
     uint32_t ring, ring_spare;
+    const rt_cache *caches; /* NULL: what is in slots cannot be taken out */
+    uint32_t n_caches, cache_block;
     uint64_t n_params; /* weights in the model's matrices */
     uint64_t arena_bytes[RT_N_ARENAS];
     uint64_t logits_offset_bytes; /* f32[logit_rows_max][n_vocab] in RT_ARENA_IO */

@@ -48,19 +48,19 @@ bool rt_seq_feed(rt_seq *s, const uint32_t *tokens, uint32_t n, const rt_feed_op
     return true;
 }
 
-/* Whether all layers still hold what a row at position n sees: rings hold the last positions
- * stored, each in the place of one before. */
-static bool holds(const rt_seq *s, uint32_t n) {
+bool rt_seq_holds(const rt_seq *s, uint32_t n) {
     const rt_model *m = s->engine->model;
-    return m->ring == 0 || s->n_stored <= m->ring || s->n_stored - n <= m->ring_spare;
+    bool whole = m->ring == 0 || s->n_stored <= m->ring || s->n_stored - n <= m->ring_spare;
+    return n == 0 || (n >= s->least_cut && whole);
 }
 
 uint32_t rt_seq_cut(rt_seq *s, uint32_t n) {
     s->chosen_by = n < s->n_tokens ? NULL : s->chosen_by;
     n = n < s->n_tokens ? n : s->n_tokens;
-    s->n_tokens = holds(s, n) ? n : 0;
+    s->n_tokens = rt_seq_holds(s, n) ? n : 0;
     if (s->n_tokens == 0) {
         s->n_stored = 0;
+        s->least_cut = 0;
     }
     return s->n_tokens;
 }

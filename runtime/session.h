@@ -41,6 +41,10 @@ bool rt_seq_prompt(rt_seq *s, const uint32_t *tokens, uint32_t n, const rt_feed_
 /* How many tokens the sequence and tokens[0..n) begin with in common. */
 uint32_t rt_seq_common(const rt_seq *s, const uint32_t *tokens, uint32_t n);
 
+/* Whether a row at position n would find all that it sees: layers with a window hold the last
+ * positions stored, each in the place of one before. n <= s->n_tokens. */
+bool rt_seq_holds(const rt_seq *s, uint32_t n);
+
 /* Forgets all tokens but the first n (no more than there are); returns how many stay: n, or 0 where
  * a layer with a window no longer holds what would be seen from there. */
 uint32_t rt_seq_cut(rt_seq *s, uint32_t n);

@@ -173,6 +173,14 @@ static bool get(const rt_memory *mem, rt_arena_kind kind, uint64_t offset, void 
            RT_CU_CALL(&c->d, err, cuMemcpyDtoH_v2, to, c->arenas[kind] + offset, n_bytes);
 }
 
+static bool set(const rt_memory *mem, rt_arena_kind kind, uint64_t offset, const void *from,
+                uint64_t n_bytes, lb_err *err) {
+    rt_cuda *c = of(mem);
+    return RT_CU_CALL(&c->d, err, cuCtxSetCurrent, c->context) &&
+           RT_CU_CALL(&c->d, err, cuMemcpyHtoD_v2, c->arenas[kind] + offset, from, n_bytes) &&
+           RT_CU_CALL(&c->d, err, cuCtxSynchronize); /* the stream of steps does not wait for it */
+}
+
 static bool clear(const rt_memory *mem, rt_arena_kind kind, lb_err *err) {
     rt_cuda *c = of(mem);
     return c->arenas[kind] == 0 || (RT_CU_CALL(&c->d, err, cuCtxSetCurrent, c->context) &&
@@ -192,4 +200,4 @@ static bool ready(const rt_model *m, rt_memory *mem, lb_err *err) {
     return ok;
 }
 
-const rt_device_ops rt_cuda_ops = {map, unmap, stage, put, get, clear, rt_cuda_describe, ready};
+const rt_device_ops rt_cuda_ops = {map, unmap, stage, put, get, set, clear, rt_cuda_describe, ready};

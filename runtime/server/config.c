@@ -6,6 +6,7 @@
 
 #include "base/file.h"
 #include "base/text.h"
+#include "prefix.h"
 
 enum { KEY_FILE_MAX_BYTES = 1 << 20, KEYS_MAX = 1024, KEY_MIN_BYTES = 8 };
 
@@ -29,6 +30,7 @@ static rt_server_config defaults(const rt_model *m) {
                               .slots = m->slots,
                               .chunk = m->chunk,
                               .prompt_rows = rows,
+                              .store_bytes = rt_prefix_default_bytes(m),
                               .think_budget = UINT32_MAX,
                               .queue = 64,
                               .connections = 1024,
@@ -65,6 +67,9 @@ static bool parse(const rt_model *m, const char *prog, int argc, char **argv, lb
              "rows of a prompt in one step (default: the most)"),
         UINT("--prompt-rows", &c->prompt_rows, 1, m->chunk, "N",
              "rows of prompts in a step while answers are being made\n(64, or the most)"),
+        BYTES("--prefix-store", &c->store_bytes, 0, UINT64_C(1) << 50,
+              "bytes of memory for beginnings of conversations that\nslots no longer hold (as many as "
+              "the KV cache has, at\nmost 1GiB); 0: none"),
         UINT("--think-budget", &c->think_budget, 0, UINT32_MAX, "N",
              "tokens of reasoning after which it is brought to its\nend, unless a request says "
              "otherwise (default: no end)"),

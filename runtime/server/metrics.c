@@ -31,6 +31,23 @@ void rt_metrics_print(rt_metrics *m, lb_text *out) {
     row(out, "prompt_tokens_total", "counter", "tokens of prompts", atomic_load(&m->prompt_tokens));
     row(out, "prompt_tokens_cached_total", "counter",
         "of them, tokens that were not computed again", atomic_load(&m->cached_tokens));
+    row(out, "prompt_tokens_restored_total", "counter",
+        "of these, tokens that came from the prefix store",
+        atomic_load(&m->restored_tokens));
+    lb_text_printf(out,
+                   "# HELP lagen_prefix_lookups_total prompts by what was known of them\n"
+                   "# TYPE lagen_prefix_lookups_total counter\n"
+                   "lagen_prefix_lookups_total{found=\"slot\"} %" PRIu64 "\n"
+                   "lagen_prefix_lookups_total{found=\"store\"} %" PRIu64 "\n"
+                   "lagen_prefix_lookups_total{found=\"nothing\"} %" PRIu64 "\n",
+                   atomic_load(&m->prefix_hits_slot), atomic_load(&m->prefix_hits_store),
+                   atomic_load(&m->prefix_misses));
+    row(out, "prefix_store_bytes", "gauge", "bytes of the prefix store in use",
+        atomic_load(&m->store_bytes));
+    row(out, "prefix_store_pages", "gauge", "pages of tokens in the prefix store",
+        atomic_load(&m->store_pages));
+    row(out, "prefix_store_evicted_total", "counter", "parts of pages that made room for others",
+        atomic_load(&m->store_evicted));
     row(out, "answer_tokens_total", "counter", "tokens of answers", atomic_load(&m->answer_tokens));
     row(out, "steps_total", "counter", "steps of the engine", atomic_load(&m->steps));
     row(out, "step_rows_total", "counter", "rows of those steps", atomic_load(&m->step_rows));

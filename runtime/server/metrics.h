@@ -13,6 +13,8 @@ typedef struct rt_metrics {
     _Atomic uint64_t requests[RT_STATUS_CLASSES];
     _Atomic uint64_t answers, answers_failed, answers_cancelled, refused_full;
     _Atomic uint64_t prompt_tokens, cached_tokens, answer_tokens;
+    _Atomic uint64_t prefix_hits_slot, prefix_hits_store, prefix_misses, restored_tokens;
+    _Atomic uint64_t store_bytes, store_pages, store_evicted;
     _Atomic uint64_t steps, step_rows, step_us;
     _Atomic uint32_t running, waiting, connections;
 } rt_metrics;

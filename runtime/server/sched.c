@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "server/reuse.h"
+
 static const uint64_t SCHED_BYTES = UINT64_C(1) << 32;
 
 struct rt_sched {
@@ -18,9 +20,9 @@ struct rt_sched {
     rt_job **fed;     /* [n_slots]: whose feed it is */
     rt_job **running; /* [n_running], in the order of their start */
     uint32_t n_running;
-    bool *busy;        /* [n_slots] */
-    uint64_t *used_at; /* [n_slots]: a clock of starts */
-    uint64_t clock;
+    bool *busy; /* [n_slots] */
+    rt_reuse *reuse;
+    bool broken; /* the device was lost between steps */
 
     pthread_t thread;
     pthread_mutex_t lock; /* of what follows */
@@ -31,29 +33,6 @@ struct rt_sched {
 };
 
 /* ---- answers begin */
-
-/* Slots that hold most of their tokens in common with the prompt are extended; otherwise the one
- * that was used longest ago is taken, so that long conversations in others survive. */
-static uint32_t choose_slot(const rt_sched *s, const rt_job *j) {
-    uint32_t best = UINT32_MAX;
-    uint32_t most = 0;
-    uint32_t oldest = UINT32_MAX;
-    for (uint32_t i = 0; i < s->o.n_slots; i++) {
-        const rt_seq *q = &s->engine->seqs[i];
-        if (s->busy[i]) {
-            continue;
-        }
-        uint32_t same = rt_seq_common(q, j->o.prompt, j->o.n_prompt);
-        if (same > most && same >= q->n_tokens / 2) {
-            most = same;
-            best = i;
-        }
-        if (oldest == UINT32_MAX || s->used_at[i] < s->used_at[oldest]) {
-            oldest = i;
-        }
-    }
-    return best != UINT32_MAX ? best : oldest;
-}
 
 static void release(rt_sched *s, rt_job *j) {
     if (j->seq != NULL) {
@@ -78,23 +57,21 @@ static void end_job(rt_sched *s, rt_job *j, const lb_err *err) {
 
 static void begin(rt_sched *s, rt_job *j) {
     lb_err err;
-    uint32_t slot = choose_slot(s, j);
+    uint32_t slot = rt_reuse_choose(s->reuse, s->busy, j->o.prompt, j->o.n_prompt);
     rt_seq *q = &s->engine->seqs[slot];
     s->busy[slot] = true;
-    s->used_at[slot] = ++s->clock;
     j->started_s = rt_seconds();
     j->masked = s->masked;
     atomic_fetch_add(&s->metrics->answers, 1);
     atomic_fetch_add(&s->metrics->prompt_tokens, j->o.n_prompt);
-    if (!rt_job_start(j, q, &err)) {
-        j->seq = q;
+    j->seq = q;
+    if (!rt_job_start(j, q, &err) ||
+        !rt_reuse_begin(s->reuse, slot, j->o.prompt, j->o.n_prompt, &j->n_cached, &err)) {
+        s->broken = s->broken || err.code == LB_DEVICE_LOST;
         end_job(s, j, &err);
         return;
     }
-    uint32_t same = rt_seq_common(q, j->o.prompt, j->o.n_prompt);
-    rt_seq_cut(q, same < j->o.n_prompt ? same : j->o.n_prompt - 1);
-    j->n_fed = q->n_tokens;
-    j->n_cached = q->n_tokens;
+    j->n_fed = j->n_cached;
     atomic_fetch_add(&s->metrics->cached_tokens, j->n_cached);
     s->running[s->n_running++] = j;
 }
@@ -235,6 +212,24 @@ static uint32_t make_feeds(rt_sched *s) {
     return n;
 }
 
+/* What the store is given between steps: no answer fails for it, but a device that is lost is. */
+static bool kept(rt_sched *s, bool ok, const lb_err *err) {
+    if (!ok) {
+        RT_LOG(s->log, "warning", "prefix not stored", RT_LOG_S("reason", err->text));
+    }
+    return ok || err->code != LB_DEVICE_LOST;
+}
+
+static bool before_step(rt_sched *s, uint32_t n, lb_err *err) {
+    for (uint32_t i = 0; i < n; i++) {
+        const rt_feed *f = &s->feeds[i];
+        if (!kept(s, rt_reuse_before(s->reuse, f->seq, f->n_tokens, err), err)) {
+            return false;
+        }
+    }
+    return true;
+}
+
 /* After a step in which the job's feed took part: the next token, if there are logits. False: the
  * job failed, with err set. */
 static bool advance(rt_sched *s, const rt_feed *f, rt_job *j, lb_err *err) {
@@ -263,8 +258,10 @@ static void leave(rt_sched *s, rt_job *j, const lb_err *err) {
 static void after_step(rt_sched *s, uint32_t from, uint32_t n) {
     for (uint32_t i = from; i < from + n; i++) {
         rt_job *j = s->fed[i];
+        const rt_feed *f = &s->feeds[i];
         lb_err err;
-        bool ok = advance(s, &s->feeds[i], j, &err);
+        s->broken = !kept(s, rt_reuse_after(s->reuse, f->seq, f->n_tokens, &err), &err) || s->broken;
+        bool ok = advance(s, f, j, &err);
         if (!ok || j->ended) {
             leave(s, j, ok ? NULL : &err);
         }
@@ -287,6 +284,9 @@ static bool timed_step(rt_sched *s, rt_feed *feeds, uint32_t n, lb_err *err) {
 /* False: the device is lost. */
 static bool step(rt_sched *s, uint32_t n) {
     lb_err err;
+    if (!before_step(s, n, &err)) {
+        return false;
+    }
     if (timed_step(s, s->feeds, n, &err)) {
         after_step(s, 0, n);
         return true;
@@ -335,7 +335,7 @@ static void *run(void *arg) {
     while (!lost && admit(s)) {
         drop_cancelled(s);
         uint32_t n = make_feeds(s);
-        lost = n > 0 && !step(s, n);
+        lost = s->broken || (n > 0 && !step(s, n)) || s->broken;
     }
     if (lost && s->o.lost != NULL) {
         s->o.lost(s->o.lost_arg); /* before anybody hears of it: whoever then looks finds it red */
@@ -352,11 +352,10 @@ static bool alloc(rt_sched *s, lb_err *err) {
     s->fed = lb_alloc_n(&s->arena, n, sizeof(rt_job *), err);
     s->running = lb_alloc_n(&s->arena, n, sizeof(rt_job *), err);
     s->busy = lb_alloc_n(&s->arena, n, sizeof *s->busy, err);
-    s->used_at = lb_alloc_n(&s->arena, n, sizeof *s->used_at, err);
     return s->feeds != NULL && s->fed != NULL && s->running != NULL && s->busy != NULL &&
-           s->used_at != NULL &&
            (s->masked = lb_alloc_n(&s->arena, m->n_vocab, sizeof *s->masked, err)) != NULL &&
-           rt_sample_scratch_new(m->n_vocab, m->ctx, &s->arena, &s->scratch, err);
+           rt_sample_scratch_new(m->n_vocab, m->ctx, &s->arena, &s->scratch, err) &&
+           rt_reuse_open(s->engine, s->o.store, n, s->metrics, &s->reuse, err);
 }
 
 bool rt_sched_start(rt_engine *engine, const rt_sched_opts *opts, rt_log *log, rt_metrics *metrics,
@@ -373,6 +372,7 @@ bool rt_sched_start(rt_engine *engine, const rt_sched_opts *opts, rt_log *log, r
         ok = lb_err_set(err, LB_RESOURCES, "no thread for the scheduler");
     }
     if (!ok) {
+        rt_reuse_close(s->reuse);
         lb_arena_reset(&s->arena);
         free(s);
         return false;
@@ -393,6 +393,7 @@ void rt_sched_stop(rt_sched *s) {
     pthread_join(s->thread, NULL);
     pthread_cond_destroy(&s->wake);
     pthread_mutex_destroy(&s->lock);
+    rt_reuse_close(s->reuse);
     lb_arena_reset(&s->arena);
     free(s);
 }

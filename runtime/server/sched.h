@@ -8,6 +8,7 @@
 #ifndef RT_SERVER_SCHED_H
 #define RT_SERVER_SCHED_H
 
+#include "prefix.h"
 #include "server/job.h"
 #include "server/log.h"
 #include "server/metrics.h"
@@ -18,6 +19,7 @@ typedef struct rt_sched_opts {
     uint32_t n_slots;        /* 1 .. model->slots */
     uint32_t prompt_rows;    /* >= 1 */
     uint32_t queue;          /* answers that may wait */
+    rt_prefix *store;        /* the scheduler's until rt_sched_stop; NULL: none */
     void (*lost)(void *arg); /* on the scheduler's thread, once: the device is gone */
     void *lost_arg;
 } rt_sched_opts;

@@ -86,6 +86,22 @@ static bool start_engine(rt_server *s, const char *dir, lb_err *err) {
     return self_test(s, dir, err);
 }
 
+/* Beginnings of conversations beside the slots. */
+static bool start_store(rt_server *s, lb_err *err) {
+    const rt_server_config *c = s->config;
+    rt_prefix_stats st;
+    if (c->store_bytes == 0) {
+        return true;
+    }
+    if (!rt_prefix_open(s->engine, c->store_bytes, &s->store, err)) {
+        return lb_err_prefix(err, "--prefix-store");
+    }
+    rt_prefix_stats_of(s->store, &st);
+    RT_LOG(&s->log, "info", "prefix store", RT_LOG_U("bytes", st.size_bytes),
+           RT_LOG_U("tokens", st.size_bytes / st.position_bytes));
+    return true;
+}
+
 /* On the scheduler's thread. */
 static void on_lost(void *arg) {
     rt_server *s = arg;
@@ -96,13 +112,17 @@ static void on_lost(void *arg) {
 static bool start(rt_server *s, lb_err *err) {
     char dir[PATH_MAX];
     const rt_server_config *c = s->config;
-    const rt_sched_opts o = {.n_slots = (uint32_t)c->slots,
+    rt_sched_opts o = {.n_slots = (uint32_t)c->slots,
                              .prompt_rows = (uint32_t)c->prompt_rows,
                              .queue = (uint32_t)c->queue,
                              .lost = on_lost,
                              .lost_arg = s};
     if (!rt_program_dir(dir, sizeof dir, err) || !start_engine(s, dir, err) ||
-        !rt_sched_start(s->engine, &o, &s->log, &s->metrics, &s->sched, err) ||
+        !start_store(s, err)) {
+        return false;
+    }
+    o.store = s->store;
+    if (!rt_sched_start(s->engine, &o, &s->log, &s->metrics, &s->sched, err) ||
         !rt_watch_start(&s->watch, (double)c->header_s, (double)c->rate_bytes, err)) {
         return false;
     }
@@ -169,6 +189,7 @@ static void stop(rt_server *s) {
     } else {
         rt_sched_stop(s->sched);
     }
+    rt_prefix_close(s->store);
     rt_engine_stop(s->engine);
     rt_history_free(&s->history);
     pthread_mutex_destroy(&s->large);

@@ -27,6 +27,7 @@ typedef struct rt_server {
     const rt_server_config *config;
     rt_engine *engine;
     rt_sched *sched;
+    rt_prefix *store; /* NULL: none */
     rt_log log;
     rt_metrics metrics;
     rt_watch watch;

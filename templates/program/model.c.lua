@@ -64,6 +64,13 @@ static const rt_weight WEIGHTS[] = {
 % end
 };
 
+/* offset in the KV arena, heads, positions, window, bytes of ${cache_block} positions of a head */
+static const rt_cache CACHES[] = {
+% for _, c in ipairs(caches) do
+    {${c.offset}U, ${c.heads}, ${c.positions}, ${c.window}, ${c.block_bytes}}, /* ${c.name} */
+% end
+};
+
 static const char *const CPU_FEATURES[] = {
 % for _, f in ipairs(cpu_features) do
     ${c_string(f)},
@@ -95,6 +102,9 @@ const rt_model lagen_model = {
     .kv_type = ${c_string(kv)},
     .ring = ${limits.ring},
     .ring_spare = ${limits.ring_spare},
+    .caches = CACHES,
+    .n_caches = ${#caches},
+    .cache_block = ${cache_block},
     .n_params = ${dims.n_params}U,
     .arena_bytes = {${arenas.weights}U, ${arenas.kv}U, ${arenas.scratch}U, ${arenas.io}U},
     .logits_offset_bytes = ${logits_offset}U,

@@ -245,6 +245,7 @@ static bool run_seq(const uint32_t *h, uint32_t n, bool wanted, float *logits, l
 }
 
 static uint32_t stub_ctx; /* of the only model of a process */
+static rt_cache stub_cache;
 
 static bool step(uint8_t *const *arenas, const rt_step *s, rt_pool *pool, lb_err *err) {
     uint32_t *kv = (void *)arenas[RT_ARENA_KV];
@@ -281,6 +282,7 @@ void stub_model_make(uint32_t ctx, uint32_t slots, uint32_t chunk, rt_model *out
     uint32_t t_max = chunk > slots ? chunk : slots;
     fill_tables();
     stub_ctx = ctx;
+    stub_cache = (rt_cache){0, 1, ctx, 0, sizeof(uint32_t)};
     *out = (rt_model){.abi_version = RT_ABI_VERSION,
                       .name = "stub",
                       .arch_row = "any-cpu",
@@ -293,6 +295,9 @@ void stub_model_make(uint32_t ctx, uint32_t slots, uint32_t chunk, rt_model *out
                       .t_max = t_max,
                       .logit_rows_max = t_max,
                       .kv_type = "u32",
+                      .caches = &stub_cache,
+                      .n_caches = 1,
+                      .cache_block = 1,
                       .arena_bytes = {0, (uint64_t)slots * ctx * sizeof(uint32_t), 0,
                                       (uint64_t)t_max * N_VOCAB * sizeof(float)},
                       .weights_linked = true,
