@@ -89,22 +89,28 @@ def eight_at_once(s, openai):
         assert text == alone and re.search(rf"\b{2 * a + 3}\b", text), (q, text, alone)
 
 
-def long_turns(s):
+def long_turns(s, program):
     messages = [{"role": "system", "content": "Notes. " + "The cat sees the dog. " * 900}, {"role": "user", "content": SUM}]
-    def ask():
+    def ask(s):
         r = s.post("/v1/chat/completions", {"messages": messages, "temperature": 0, "max_tokens": 40})
         assert r.status == 200, r.body
         return r.json
-    first = ask()
+    first = ask(s)
     assert first["usage"]["prompt_tokens"] > 4000, first["usage"]
     messages.extend([first["choices"][0]["message"], {"role": "user", "content": "The dog sees the cat. " * 80 + SUM}])
-    second = ask()
+    second = ask(s)
     u = second["usage"]
     assert u["prompt_tokens"] - u["prompt_tokens_details"]["cached_tokens"] < 1200, u
-    s.chat("Tell a story.", n=8, max_tokens=8)  # every slot gets something else; then the conversation from nothing gives the same words
-    fresh = ask()
-    assert fresh["usage"]["prompt_tokens_details"]["cached_tokens"] < 100, fresh["usage"]
-    assert fresh["choices"][0]["message"] == second["choices"][0]["message"]
+    s.chat("Tell a story.", n=8, max_tokens=8)  # every slot gets something else; the store has the conversation
+    third = ask(s)
+    assert 0 <= u["prompt_tokens"] - third["usage"]["prompt_tokens_details"]["cached_tokens"] < 32, third["usage"]
+    assert third["choices"][0]["message"] == second["choices"][0]["message"]
+    messages[2:] = [{"role": "user", "content": "Another question: " + SUM}]  # parts within the first answer's prompt, or before it
+    parted = ask(s)
+    with Server("--prefix-store", 0, program=program) as plain:  # from nothing: the same words
+        for n, got in ((2, parted), (1, first)):
+            del messages[n + 1:]
+            assert ask(plain)["choices"][0]["message"] == got["choices"][0]["message"], n
 
 
 def test_laguna_tiny():
@@ -113,7 +119,8 @@ def test_laguna_tiny():
         import openai
     except ImportError as e:
         raise tap.Skip(f"the Python package {e.name} is not installed")
-    with Server(program=build()) as s:
+    program = build()
+    with Server(program=program) as s:
         oa = openai.OpenAI(base_url=f"http://127.0.0.1:{s.port}/v1", api_key="x", max_retries=0)
         an = anthropic.Anthropic(base_url=f"http://127.0.0.1:{s.port}", api_key="x", max_retries=0)
         for stream in (False, True):
@@ -121,7 +128,7 @@ def test_laguna_tiny():
             anthropic_calculator(an, stream)
         demanded(oa)
         eight_at_once(s, openai)
-        long_turns(s)
+        long_turns(s, program)
 
 
 if __name__ == "__main__":

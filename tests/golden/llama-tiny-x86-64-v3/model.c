@@ -43,6 +43,12 @@ static const rt_weight WEIGHTS[] = {
      NULL, 1, 64, 1, 67968U, 256U, 0, 28928U, 256U},
 };
 
+/* offset in the KV arena, heads, positions, window, bytes of 16 positions of a head */
+static const rt_cache CACHES[] = {
+    {0U, 2, 256, 0, 512}, /* kv.0.k */
+    {32768U, 2, 256, 0, 512}, /* kv.0.v */
+};
+
 static const char *const CPU_FEATURES[] = {
     "cx16",
     "lahf_lm",
@@ -132,6 +138,9 @@ const rt_model lagen_model = {
     .kv_type = "f16",
     .ring = 0,
     .ring_spare = 0,
+    .caches = CACHES,
+    .n_caches = 2,
+    .cache_block = 16,
     .n_params = 63680U,
     .arena_bytes = {68224U, 65536U, 36864U, 40960U},
     .logits_offset_bytes = 0U,
