@@ -27,6 +27,7 @@ bool lg_command_targets(lg_context *c, int argc, char *const *argv, lb_err *err)
 bool lg_command_plan(lg_context *c, int argc, char *const *argv, lb_err *err);
 bool lg_command_emit(lg_context *c, int argc, char *const *argv, lb_err *err);
 bool lg_command_build(lg_context *c, int argc, char *const *argv, lb_err *err);
+bool lg_command_report(lg_context *c, int argc, char *const *argv, lb_err *err);
 bool lg_command_verify(lg_context *c, int argc, char *const *argv, lb_err *err);
 
 #endif

@@ -2,10 +2,8 @@
  * launches.json and memory.json. Shares the prover with `plan`, and no data with the build that
  * made the folder. */
 #define _POSIX_C_SOURCE 200809L
-#include <errno.h>
 #include <inttypes.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "at.h"
@@ -14,11 +12,8 @@
 #include "command.h"
 #include "command_parts.h"
 #include "cubin_check.h"
-#include "manifest.h"
-#include "outdir.h"
-#include "plan_json.h"
+#include "program.h"
 #include "replay.h"
-#include "value_text.h"
 
 enum { JSON_BYTES_MAX = 256 << 20 };
 
@@ -29,24 +24,6 @@ static bool open_part(lg_context *c, const char *dir, const char *path, lb_map *
         return false;
     }
     return lb_map_file(full, map, err);
-}
-
-typedef struct json_file {
-    char *text;
-    const lg_value *tree;
-} json_file;
-
-static bool read_json(lg_context *c, const char *dir, const char *name, json_file *out,
-                      lb_err *err) {
-    size_t n = 0;
-    lg_value *v = NULL;
-    const char *path = lb_format(c->arena, err, "%s/%s", dir, name);
-    if (path == NULL || !lb_read_file(path, JSON_BYTES_MAX, c->arena, &out->text, &n, err) ||
-        !lg_value_from_json(name, out->text, n, c->arena, &v, err)) {
-        return false;
-    }
-    out->tree = v;
-    return true;
 }
 
 /* SHA-256 of a file against what the manifest says. */
@@ -174,26 +151,6 @@ static bool check_cubins(lg_context *c, const char *dir, const lg_plan *plan, co
                        path));
 }
 
-/* The two files say what a plan like this one and its proof say, to the byte: grids, margins and
- * facts that nobody reads back are true too. */
-static bool same_texts(lg_context *c, const lg_plan *plan, const lg_proof *proof,
-                       const json_file *launches, const json_file *memory, lb_err *err) {
-    lb_text l;
-    lb_text m;
-    lb_text_init(&l, c->arena);
-    lb_text_init(&m, c->arena);
-    if (!lg_launches_json(plan, proof, c->arena, &l, err) || !lb_text_done(&l, err) ||
-        !lg_memory_json(plan, c->arena, &m, err) || !lb_text_done(&m, err)) {
-        return false;
-    }
-    if (strcmp(l.data, launches->text) != 0) {
-        return lb_err_set(err, LB_DAMAGED,
-                          "launches.json: its numbers are not those of its own plan and proof");
-    }
-    return strcmp(m.data, memory->text) == 0 ||
-           lb_err_set(err, LB_DAMAGED, "memory.json: its numbers are not those of its own plan");
-}
-
 /* Every launch on the recorder. */
 static bool replay(lg_context *c, const char *dir, const lg_plan *plan, lb_err *err) {
     uint64_t n = 0;
@@ -222,60 +179,35 @@ static bool replay(lg_context *c, const char *dir, const lg_plan *plan, lb_err *
 /* What verify found out. */
 typedef struct verified {
     const char *image, *cubins; /* words about them */
-    lg_plan *plan;
-    lg_proof proof;
+    lg_program p;
     size_t n_files;
 } verified;
 
 static bool check_all(lg_context *c, const char *dir, verified *v, lb_err *err) {
-    const lg_value *manifest = NULL;
-    json_file launches;
-    json_file memory;
-    return lg_manifest_read(dir, c->arena, &manifest, err) &&
-           check_files(c, dir, manifest, &v->n_files, err) &&
-           check_image(c, dir, manifest, &v->image, err) &&
-           read_json(c, dir, "launches.json", &launches, err) &&
-           read_json(c, dir, "memory.json", &memory, err) &&
-           lg_plan_from_json(launches.tree, memory.tree, c->arena, &v->plan, err) &&
-           lg_prove(v->plan, c->arena, &v->proof, err) &&
-           same_texts(c, v->plan, &v->proof, &launches, &memory, err) &&
-           check_cubins(c, dir, v->plan, &v->cubins, err);
-}
-
-/* Whatever is wrong in a folder that is there is damage: a file that is missing, cannot be read or
- * says what cannot be. */
-static void call_it_damage(lb_err *err) {
-    if (err->code != LB_NO_MEMORY && err->code != LB_CANCELLED) {
-        err->code = LB_DAMAGED;
-    }
-}
-
-static bool is_folder(const char *dir, lb_err *err) {
-    struct stat st;
-    if (stat(dir, &st) != 0) {
-        return lb_err_set(err, LB_IO, "%s: %s", dir, strerror(errno));
-    }
-    return S_ISDIR(st.st_mode) ||
-           lb_err_set(err, LB_IO, "%s: not a folder; it must be that of a program", dir);
+    return lg_program_manifest(dir, c->arena, &v->p, err) &&
+           check_files(c, dir, v->p.manifest, &v->n_files, err) &&
+           check_image(c, dir, v->p.manifest, &v->image, err) &&
+           lg_program_read(dir, c->arena, &v->p, err) &&
+           check_cubins(c, dir, v->p.plan, &v->cubins, err);
 }
 
 static bool verify(lg_context *c, const char *dir, bool replayed, lb_err *err) {
     verified v = {0};
-    if (!is_folder(dir, err) || !lg_outdir_idle(dir, c->arena, err)) {
+    if (!lg_program_folder(dir, c->arena, err)) {
         return false;
     }
     if (!check_all(c, dir, &v, err)) {
-        call_it_damage(err);
+        lg_program_damaged(err);
         return false;
     }
     lb_text_printf(c->out,
                    "%s: proved again, %" PRIu32 " facts for every T from 1 to %" PRIu64
                    "; %zu files have their digests; %s%s\n\n",
-                   dir, v.proof.n_facts, v.plan->limits.t_max, v.n_files, v.image, v.cubins);
-    if (replayed && !replay(c, dir, v.plan, err)) {
+                   dir, v.p.proof.n_facts, v.p.plan->limits.t_max, v.n_files, v.image, v.cubins);
+    if (replayed && !replay(c, dir, v.p.plan, err)) {
         return false;
     }
-    certificate(v.plan, &v.proof, c->out);
+    certificate(v.p.plan, &v.p.proof, c->out);
     return true;
 }
 

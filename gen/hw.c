@@ -25,9 +25,10 @@ static const lg_hw_row rows[] = {
 };
 
 static const lg_hw_device devices[] = {
-#define HW_DEVICE(name_, row_, sms_, l2, bandwidth, memory) \
+#define HW_DEVICE(name_, row_, sms_, l2, bandwidth, memory, tops) \
     {.name = name_, .row = row_, .sms = sms_, .l2_bytes = (uint64_t)l2 << 20, \
-     .bandwidth_bytes = bandwidth * 1000000000ULL, .memory_bytes = (uint64_t)memory << 20},
+     .bandwidth_bytes = bandwidth * 1000000000ULL, .memory_bytes = (uint64_t)memory << 20, \
+     .int8_ops = tops * 1000000000000ULL},
 #include "hw.def"
 };
 
@@ -188,6 +189,17 @@ bool lg_hw_find(const char *name, const lg_hw_row **out, lb_err *err) {
     }
     return lb_err_set(err, LB_MISSING, "no target '%.40s'; `lagen targets` lists those there are",
                       name);
+}
+
+const lg_hw_device *lg_hw_board_of(const lg_hw_row *row) {
+    for (size_t i = 0; i < N_DEVICES; i++) {
+        const lg_hw_row *r = NULL;
+        if (lg_hw_find(devices[i].row, &r, NULL) && row->gpu &&
+            r->compute_major == row->compute_major && r->compute_minor == row->compute_minor) {
+            return &devices[i];
+        }
+    }
+    return NULL;
 }
 
 bool lg_hw_find_device(const char *name, const lg_hw_device **out, lb_err *err) {

@@ -44,12 +44,16 @@ typedef struct lg_hw_device {
     uint64_t l2_bytes;
     uint64_t bandwidth_bytes; /* per second, data sheet */
     uint64_t memory_bytes;
+    uint64_t int8_ops; /* per second, data sheet: tensor operations, two for a multiply-add */
 } lg_hw_device;
 
 /* The row of this name; "native" is the best CPU row that this machine can run. LB_MISSING with the
  * known names for others; "native" fails with LB_UNSUPPORTED on a machine that no row fits. */
 bool lg_hw_find(const char *name, const lg_hw_row **out, lb_err *err);
 bool lg_hw_find_device(const char *name, const lg_hw_device **out, lb_err *err);
+
+/* The first board of hw.def that has the row's compute capability; NULL if none has. */
+const lg_hw_device *lg_hw_board_of(const lg_hw_row *row);
 
 /* All rows and devices, in the order of hw.def. */
 const lg_hw_row *lg_hw_rows(size_t *n);
@@ -75,6 +79,9 @@ void lg_hw_grid_max(const lg_hw_row *row, uint64_t out[3]);
 /* What kernels may see of a row: isa, vec_f32 (CPU), every number that is not 0, every capability
  * as a bool; not its name. NULL if the builder has failed. */
 lg_value *lg_hw_value(const lg_hw_row *row, lg_builder *b);
+
+/* The first board of hw.def that has the row's compute capability; NULL if none has. */
+const lg_hw_device *lg_hw_board_of(const lg_hw_row *row);
 
 /* All rows and devices: a table for people, or a JSON list of objects with `name`, `kind` ("cpu",
  * "gpu", "device"), every text, number and capability. The same on every machine, but for the last

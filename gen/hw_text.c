@@ -64,6 +64,7 @@ static lg_value *device_object(const lg_hw_device *d, lg_builder *b) {
     lg_build_set_uint(b, map, "l2_bytes", d->l2_bytes);
     lg_build_set_uint(b, map, "bandwidth_bytes", d->bandwidth_bytes);
     lg_build_set_uint(b, map, "memory_bytes", d->memory_bytes);
+    lg_build_set_uint(b, map, "int8_ops", d->int8_ops);
     return map;
 }
 

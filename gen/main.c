@@ -26,6 +26,7 @@ static const struct {
     {"emit", lg_command_emit, "write the program's sources and weights without compiling"},
     {"plan", lg_command_plan, "show launches, bytes and proof without writing anything"},
     {"verify", lg_command_verify, "prove an emitted program again and check its files"},
+    {"report", lg_command_report, "show a program's plan and proof as a page for a browser"},
     {"inspect", lg_command_inspect, "show what a model file really holds"},
     {"targets", lg_command_targets, "list the hardware rows"},
     {"synth", lg_command_synth, "make a model file with random weights"},

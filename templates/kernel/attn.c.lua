@@ -36,6 +36,11 @@ local function dims(op)
   return list
 end
 
+-- Positions that `rows` rows of a sequence read together, and one row with rows "0".
+local function seen(op, rows)
+  return op.window > 0 and "min(ctx, " .. op.window .. " + " .. rows .. ")" or "ctx"
+end
+
 function module.describe(op)
   check(op)
   local tile, kv = tile_of(op), attn.kv(op)
@@ -56,8 +61,8 @@ function module.describe(op)
                             n = op.n_head * op.hd } } } },
     scratch = tile.pairs * (1088 + op.hd * 20 + 64) + 1024,
     reduction = "splits256", tolerance = 1e-5,
-    bytes = "slots * ctx * " .. op.n_kv * kv.block(op.hd) * kv.elem_bytes // 8 .. " + T * " .. op.n_head * op.hd * 8,
-    flops = "T * ctx * " .. op.n_head * op.hd * 4,
+    bytes = "min(slots, T) * " .. seen(op, "T") .. " * " .. op.n_kv * kv.block(op.hd) * kv.elem_bytes // 8 .. " + T * " .. op.n_head * op.hd * 8,
+    flops = "T * " .. seen(op, "0") .. " * " .. op.n_head * op.hd * 4,
     includes = { op.hw.isa, "isa_math.h" }, features = { "f16", "f32" },
   }
 end

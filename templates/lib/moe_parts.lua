@@ -188,7 +188,8 @@ function M.product(op, index, outputs, rows_by)
     add(o.param, o.ctype, "read", o.count, 4)
     operands[#operands].below = get(o, "below", nil)
   end
-  local types, weights, factors = {}, 0, ""
+  -- each: bytes of a routed expert's matrices; all: of those that every row reads
+  local types, each, all, factors = {}, 0, 0, ""
   for _, set in ipairs(M.each_set(op)) do
     for _, m in ipairs(set.of) do
       local bytes = set.name == "routed" and mul(m.matrix_bytes, op.E) or m.matrix_bytes
@@ -201,7 +202,8 @@ function M.product(op, index, outputs, rows_by)
         factors = factors .. m.factor
       end
       types[#types + 1] = m.type
-      weights = weights + bytes
+      each = each + (set.name == "routed" and m.matrix_bytes or 0)
+      all = all + (set.name == "routed" and 0 or m.matrix_bytes)
     end
   end
   for _, o in ipairs(outputs) do add(o.param, o.ctype, o.access, o.count, o.bytes) end
@@ -213,7 +215,8 @@ function M.product(op, index, outputs, rows_by)
       op.K, op.n, out .. factors }),
     block = 1, params = params, operands = operands,
     scratch = 49152, reduction = "atoms256", tolerance = 2e-6,
-    bytes = tostring(weights), flops = M.n_pairs(op) .. " * " .. (2 * op.K * op.n * #op.parts),
+    bytes = "min(T * " .. op.n_used .. ", " .. op.E .. ") * " .. each .. " + " .. all,
+    flops = M.n_pairs(op) .. " * " .. (2 * op.K * op.n * #op.parts),
     includes = { op.hw.isa, "isa_math.h" }, features = { "dot4", "f16" },
   }
 end

@@ -24,7 +24,7 @@ from test_hostile import tiny
 
 LAGEN = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ROOT / "build" / "lagen").resolve()
 SANITIZED = "san" in LAGEN.parts
-COMMANDS = ("synth", "inspect", "targets", "verify", "plan", "emit", "build")
+COMMANDS = ("synth", "inspect", "targets", "verify", "report", "plan", "emit", "build")
 DUMPS = ("graph", "fuse", "launch", "memory", "prove")
 WORK = tempfile.TemporaryDirectory()
 FOLDER = pathlib.Path(WORK.name)

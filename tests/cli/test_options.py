@@ -89,6 +89,9 @@ COMMANDS = {
     ("lagen", "inspect"): (["m.gguf"], {"--json": Flag()}),
     ("lagen", "targets"): ([], {"--json": Flag()}),
     ("lagen", "verify"): (["p"], {"--replay": Flag()}),
+    ("lagen", "report"): (["q"], {
+        "--out": Name(("/nosuch/x", 1, "/nosuch/x")),
+        "--device": Name(("nosuch", 1, "--device: no device 'nosuch'; there are "), ("gb10", 1, "is no board for a program of x86-64-v3"))}),
     ("lagen", "plan"): (["-m", "m.gguf", "--arch", "x86-64-v3"], {
         **MODEL, "--json": Flag(), "--dump": Name(("nosuch", 2, "--dump: 'nosuch' is no step; there are graph, fuse"))}),
     ("lagen", "emit"): (["-m", "m.gguf", "--arch", "x86-64-v3", "-o", "e"], EMIT),
@@ -117,7 +120,7 @@ COMMANDS = {
         "--min-rate": Uint(0, 1 << 30, size=True), "--keepalive": Uint(1, 3600), "--drain": Uint(0, 86400),
         "--think-budget": Uint(0, 2**32 - 1), "--no-self-test": Flag(), "--keep-billing-header": Flag()}),
 }
-POSITIONAL = {("lagen", "synth"): "RECIPE", ("lagen", "inspect"): "FILE", ("lagen", "verify"): "DIR", ("cli", "eval"): "FILE"}
+POSITIONAL = {("lagen", "synth"): "RECIPE", ("lagen", "inspect"): "FILE", ("lagen", "verify"): "DIR", ("lagen", "report"): "DIR", ("cli", "eval"): "FILE"}
 
 
 def run(program, *arguments):
@@ -224,6 +227,7 @@ def positional_errors(where):
 
 def make_files():
     assert run("lagen", "synth", "synth/llama-tiny", "-o", "m.gguf").returncode == 0
+    assert run("lagen", "emit", "-m", "m.gguf", "--arch", "x86-64-v3", "--weights", "link", "-o", "q").returncode == 0
     (FOLDER / "text").write_text("x" * 300)
 
 
@@ -284,7 +288,7 @@ def main():
     check_yarn(t)
     check_no_tokenizer_option_is_ignored(t)
     left = sorted(p.name for p in FOLDER.iterdir())
-    t.check("no refusal leaves a file", left == ["m.gguf", "spm.gguf", "text", "yarn.gguf"], str(left))
+    t.check("no refusal leaves a file", left == ["m.gguf", "q", "spm.gguf", "text", "yarn.gguf"], str(left))
     WORK.cleanup()
     return t.done()
 
