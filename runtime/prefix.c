@@ -327,6 +327,7 @@ static uint32_t grow(rt_prefix *p, const uint32_t *tokens, uint32_t n) {
         if (at < n && at - begin == g->n_tokens) {
             g->n_tokens = least(n - begin, RT_PAGE);
             memcpy(g->tokens, tokens + begin, g->n_tokens * sizeof *tokens);
+            rt_pages_changed(&p->pages, p->chain[p->n_chain - 1], true);
             at = begin + g->n_tokens;
         } else if (at < n) {
             p->n_chain--;
@@ -374,6 +375,7 @@ static void note(rt_prefix *p, uint32_t i, uint32_t k, uint32_t from, uint32_t n
         end_held = meet && g->n_held[k] > end_held ? g->n_held[k] : end_held;
     }
     g->n_held[k] = end_held;
+    rt_pages_changed(&p->pages, p->chain[i], false);
     rt_pages_touch(&p->pages, p->chain[i], k);
 }
 

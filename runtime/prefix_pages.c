@@ -137,6 +137,16 @@ void rt_pages_touch(rt_pages *p, uint32_t page, uint32_t k) {
 
 /* ---- parts and pages go */
 
+void rt_pages_changed(rt_pages *p, uint32_t page, bool tokens) {
+    rt_page *g = &p->page[page];
+    if (tokens && g->has_file && p->gone != NULL) {
+        p->gone(p->gone_arg, g);
+        g->has_file = false;
+    }
+    p->n_dirty += !g->dirty;
+    g->dirty = true;
+}
+
 void rt_pages_drop_part(rt_pages *p, uint32_t page, uint32_t k) {
     rt_page *g = &p->page[page];
     if (g->cell[k] == RT_NO_CELL) {
@@ -151,6 +161,7 @@ void rt_pages_drop_part(rt_pages *p, uint32_t page, uint32_t k) {
     p->n_free_cells += p->part_cells[k];
     g->cell[k] = RT_NO_CELL;
     g->n_held[k] = 0;
+    rt_pages_changed(p, page, false);
     if (k == RT_RING) {
         unlink_use(p, page, RT_RING);
     }
@@ -171,6 +182,9 @@ void rt_pages_remove(rt_pages *p, uint32_t page) {
         for (uint32_t k = 0; k < RT_N_PARTS; k++) {
             rt_pages_drop_part(p, page, k);
         }
+        rt_pages_changed(p, page, true);
+        g->dirty = false;
+        p->n_dirty--;
         unlink_use(p, page, RT_WHOLE);
         unlink_child(p, page);
         g->sibling = p->free_page;
@@ -248,6 +262,7 @@ uint32_t rt_pages_add(rt_pages *p, uint32_t parent, const uint32_t *tokens, uint
     memcpy(g->tokens, tokens, n * sizeof *tokens);
     p->page[parent].child = page;
     link_use(p, page, RT_WHOLE);
+    rt_pages_changed(p, page, false);
     return page;
 }
 

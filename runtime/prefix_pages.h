@@ -17,6 +17,9 @@ typedef struct rt_page {
     /* Lists by last use: pages that are there, and pages that have a ring part. */
     uint32_t newer[RT_N_PARTS], older[RT_N_PARTS];
     uint64_t used[RT_N_PARTS];
+    bool dirty;    /* it has changed since a file of it was written, or there is none */
+    bool has_file; /* named `digest`: prefix_disk.h */
+    uint8_t digest[LB_DIGEST_BYTES];
     uint32_t tokens[RT_PAGE];
 } rt_page;
 
@@ -30,6 +33,10 @@ typedef struct rt_pages {
     uint32_t free_page, free_cell; /* heads of lists: page.sibling, next[]; 0, RT_NO_CELL: none */
     uint32_t n_free_cells, n_used_pages;
     uint64_t clock, n_evicted;
+    uint32_t n_dirty;
+    /* Told of every page that loses its file. NULL: nobody writes files. */
+    void (*gone)(void *arg, const rt_page *page);
+    void *gone_arg;
     void *map; /* where cells, next and page lie */
     uint64_t map_bytes;
 } rt_pages;
@@ -49,6 +56,9 @@ uint32_t rt_pages_add(rt_pages *p, uint32_t parent, const uint32_t *tokens, uint
 
 /* Gives the page a part, its bytes undefined; false as above. */
 bool rt_pages_add_part(rt_pages *p, uint32_t page, uint32_t part);
+
+/* The page is another one than before: its tokens, or what it holds of them. */
+void rt_pages_changed(rt_pages *p, uint32_t page, bool tokens);
 
 /* The page was used now: its part of that name goes to the front of its list. */
 void rt_pages_touch(rt_pages *p, uint32_t page, uint32_t part);

@@ -70,6 +70,9 @@ static bool parse(const rt_model *m, const char *prog, int argc, char **argv, lb
         BYTES("--prefix-store", &c->store_bytes, 0, UINT64_C(1) << 50,
               "bytes of memory for beginnings of conversations that\nslots no longer hold (as many as "
               "the KV cache has, at\nmost 1GiB); 0: none"),
+        NAME("--kv-dir", &c->kv_dir, "DIR",
+             "keeps them in files there too, to go on from them after\na new start; never more than "
+             "--prefix-store, and 1KiB\nfor 64 tokens"),
         UINT("--think-budget", &c->think_budget, 0, UINT32_MAX, "N",
              "tokens of reasoning after which it is brought to its\nend, unless a request says "
              "otherwise (default: no end)"),
@@ -154,6 +157,9 @@ static bool check(rt_server_config *c, lb_err *err) {
     if (inet_pton(AF_INET, c->host, address) != 1 && inet_pton(AF_INET6, c->host, address) != 1) {
         return lb_err_set(err, LB_USAGE, "--host: '%s' is no numeric IPv4 or IPv6 address",
                           c->host);
+    }
+    if (c->kv_dir != NULL && c->store_bytes == 0) {
+        return lb_err_set(err, LB_USAGE, "--kv-dir keeps what --prefix-store holds, which is 0 bytes");
     }
     if (c->name[0] == '\0') {
         return lb_err_set(err, LB_USAGE, "--name: the text is empty");

@@ -19,6 +19,7 @@ typedef struct rt_server_config {
     uint64_t n_threads, slots, chunk, prompt_rows;
     const char *device;
     uint64_t store_bytes;  /* of the prefix store; 0: none */
+    const char *kv_dir;    /* where its pages are kept as files; NULL: nowhere */
     uint64_t think_budget; /* UINT32_MAX: none */
     uint64_t queue, connections, body_max_bytes, header_s, rate_bytes, ping_s, drain_s;
     bool no_self_test;

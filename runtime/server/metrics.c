@@ -48,6 +48,12 @@ void rt_metrics_print(rt_metrics *m, lb_text *out) {
         atomic_load(&m->store_pages));
     row(out, "prefix_store_evicted_total", "counter", "parts of pages that made room for others",
         atomic_load(&m->store_evicted));
+    row(out, "prefix_files_read_total", "counter", "pages that were read from --kv-dir",
+        atomic_load(&m->files_read));
+    row(out, "prefix_files_written_total", "counter", "pages that were written there",
+        atomic_load(&m->files_written));
+    row(out, "prefix_files_failed_total", "counter", "pages that could not be written",
+        atomic_load(&m->files_failed));
     row(out, "answer_tokens_total", "counter", "tokens of answers", atomic_load(&m->answer_tokens));
     row(out, "steps_total", "counter", "steps of the engine", atomic_load(&m->steps));
     row(out, "step_rows_total", "counter", "rows of those steps", atomic_load(&m->step_rows));

@@ -15,6 +15,7 @@ typedef struct rt_metrics {
     _Atomic uint64_t prompt_tokens, cached_tokens, answer_tokens;
     _Atomic uint64_t prefix_hits_slot, prefix_hits_store, prefix_misses, restored_tokens;
     _Atomic uint64_t store_bytes, store_pages, store_evicted;
+    _Atomic uint64_t files_read, files_written, files_failed;
     _Atomic uint64_t steps, step_rows, step_us;
     _Atomic uint32_t running, waiting, connections;
 } rt_metrics;

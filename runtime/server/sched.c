@@ -6,6 +6,7 @@
 
 #include "server/reuse.h"
 
+enum { FLUSH_S = 20 }; /* for files, at the end */
 static const uint64_t SCHED_BYTES = UINT64_C(1) << 32;
 
 struct rt_sched {
@@ -107,6 +108,14 @@ static void drop_cancelled(rt_sched *s) {
     }
 }
 
+/* What the store is given between steps: no answer fails for it, but a device that is lost is. */
+static bool kept(rt_sched *s, bool ok, const lb_err *err) {
+    if (!ok) {
+        RT_LOG(s->log, "warning", "prefix not stored", RT_LOG_S("reason", err->text));
+    }
+    return ok || err->code != LB_DEVICE_LOST;
+}
+
 /* ---- the queue; under the lock */
 
 static rt_job *pop(rt_sched *s) {
@@ -138,13 +147,36 @@ static rt_job *take_cancelled(rt_sched *s) {
     return gone;
 }
 
+/* Nothing is asked for: what slots hold goes to the store, and from there one page to its file. False:
+ * there is no more to do. */
+static bool use_idle_time(rt_sched *s) {
+    lb_err err;
+    rt_disk_stats st;
+    for (uint32_t i = 0; s->o.disk != NULL && i < s->o.n_slots; i++) {
+        s->broken = !kept(s, rt_reuse_save(s->reuse, i, &err), &err) || s->broken;
+    }
+    bool more = s->o.disk != NULL && !s->broken && rt_disk_work(s->o.disk);
+    if (s->o.disk != NULL) {
+        rt_disk_stats_of(s->o.disk, &st);
+        atomic_store(&s->metrics->files_read, st.n_read);
+        atomic_store(&s->metrics->files_written, st.n_written);
+        atomic_store(&s->metrics->files_failed, st.n_failed);
+    }
+    return more;
+}
+
 /* Waits for work, then fills free slots. False: it is time to end. */
 static bool admit(rt_sched *s) {
     pthread_mutex_lock(&s->lock);
     s->n_in_slots = s->n_running;
-    while (!s->stop && s->n_running == 0 && s->first == NULL) {
+    for (bool more = true; !s->stop && s->n_running == 0 && s->first == NULL;) {
         atomic_store(&s->metrics->running, 0);
-        pthread_cond_wait(&s->wake, &s->lock);
+        if (!more) {
+            pthread_cond_wait(&s->wake, &s->lock);
+        }
+        pthread_mutex_unlock(&s->lock);
+        more = use_idle_time(s);
+        pthread_mutex_lock(&s->lock);
     }
     rt_job *gone = take_cancelled(s);
     rt_job *jobs = NULL;
@@ -210,14 +242,6 @@ static uint32_t make_feeds(rt_sched *s) {
         }
     }
     return n;
-}
-
-/* What the store is given between steps: no answer fails for it, but a device that is lost is. */
-static bool kept(rt_sched *s, bool ok, const lb_err *err) {
-    if (!ok) {
-        RT_LOG(s->log, "warning", "prefix not stored", RT_LOG_S("reason", err->text));
-    }
-    return ok || err->code != LB_DEVICE_LOST;
 }
 
 static bool before_step(rt_sched *s, uint32_t n, lb_err *err) {
@@ -341,6 +365,12 @@ static void *run(void *arg) {
         s->o.lost(s->o.lost_arg); /* before anybody hears of it: whoever then looks finds it red */
     }
     end_all(s, lost);
+    for (double until = rt_seconds() + FLUSH_S; !lost && use_idle_time(s);) {
+        if (rt_seconds() > until) {
+            RT_LOG(s->log, "warning", "prefixes not all written", RT_LOG_U("seconds", FLUSH_S));
+            break;
+        }
+    }
     return NULL;
 }
 

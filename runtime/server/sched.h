@@ -9,6 +9,7 @@
 #define RT_SERVER_SCHED_H
 
 #include "prefix.h"
+#include "prefix_disk.h"
 #include "server/job.h"
 #include "server/log.h"
 #include "server/metrics.h"
@@ -20,6 +21,7 @@ typedef struct rt_sched_opts {
     uint32_t prompt_rows;    /* >= 1 */
     uint32_t queue;          /* answers that may wait */
     rt_prefix *store;        /* the scheduler's until rt_sched_stop; NULL: none */
+    rt_disk *disk;           /* likewise: the store's files, written while nothing else is to do */
     void (*lost)(void *arg); /* on the scheduler's thread, once: the device is gone */
     void *lost_arg;
 } rt_sched_opts;

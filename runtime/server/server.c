@@ -86,6 +86,28 @@ static bool start_engine(rt_server *s, const char *dir, lb_err *err) {
     return self_test(s, dir, err);
 }
 
+static void say(void *arg, const char *event, const char *file, const char *reason) {
+    rt_server *s = arg;
+    RT_LOG(&s->log, "warning", event, RT_LOG_S("file", file), RT_LOG_S("reason", reason));
+}
+
+static bool start_disk(rt_server *s, lb_err *err) {
+    const rt_disk_opts o = {.dir = s->config->kv_dir, .say = say, .say_arg = s};
+    rt_disk_stats st;
+    double begin_s = rt_seconds();
+    if (o.dir == NULL) {
+        return true;
+    }
+    if (!rt_disk_open(s->store, &o, &s->disk, err)) {
+        return lb_err_prefix(err, "--kv-dir");
+    }
+    rt_disk_stats_of(s->disk, &st);
+    atomic_store(&s->metrics.files_read, st.n_read);
+    RT_LOG(&s->log, "info", "prefixes read", RT_LOG_U("pages", st.n_read),
+           RT_LOG_T("took", rt_seconds() - begin_s));
+    return true;
+}
+
 /* Beginnings of conversations beside the slots. */
 static bool start_store(rt_server *s, lb_err *err) {
     const rt_server_config *c = s->config;
@@ -99,7 +121,7 @@ static bool start_store(rt_server *s, lb_err *err) {
     rt_prefix_stats_of(s->store, &st);
     RT_LOG(&s->log, "info", "prefix store", RT_LOG_U("bytes", st.size_bytes),
            RT_LOG_U("tokens", st.size_bytes / st.position_bytes));
-    return true;
+    return start_disk(s, err);
 }
 
 /* On the scheduler's thread. */
@@ -122,6 +144,7 @@ static bool start(rt_server *s, lb_err *err) {
         return false;
     }
     o.store = s->store;
+    o.disk = s->disk;
     if (!rt_sched_start(s->engine, &o, &s->log, &s->metrics, &s->sched, err) ||
         !rt_watch_start(&s->watch, (double)c->header_s, (double)c->rate_bytes, err)) {
         return false;
@@ -189,6 +212,7 @@ static void stop(rt_server *s) {
     } else {
         rt_sched_stop(s->sched);
     }
+    rt_disk_close(s->disk);
     rt_prefix_close(s->store);
     rt_engine_stop(s->engine);
     rt_history_free(&s->history);

@@ -28,6 +28,7 @@ typedef struct rt_server {
     rt_engine *engine;
     rt_sched *sched;
     rt_prefix *store; /* NULL: none */
+    rt_disk *disk;    /* its files; NULL: none */
     rt_log log;
     rt_metrics metrics;
     rt_watch watch;
