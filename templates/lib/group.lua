@@ -3,6 +3,7 @@
 --   n_scales   scales of a group: one, or one for each half of it
 --   n_mins     minimums of a group: none, one, or one for each half
 --   c_offsets  what the C codes have too much, as C text: for none, all or each half of a group
+--   cu_sub     integers that a group's sum, or the sums of its halves, are multiplied with, as C text; absent: not told
 --   halves     whether the halves' sums of a group are needed apart; needs_sums: whether a GPU needs those of activations
 local book = import("lib/book.lua")
 
@@ -89,6 +90,38 @@ ISA_FN float ${t}_add(float acc, const ${t}_scale &s, int32_t lo, int32_t hi, co
     acc = isa_fma((float)hi, s.d[1] * x.d, acc);
 % else
     acc = isa_fma((float)${t}_total(s, lo, hi, x.s[0], x.s[1]), s.d * x.d, acc);
+% end
+% if quant.n_mins == 1 then
+    acc = isa_fma(${t}_min(s), x.m, acc);
+% elseif quant.n_mins == 2 then
+    acc = isa_fma(${t}_min(s, 0), x.m_half[0], acc);
+    acc = isa_fma(${t}_min(s, 1), x.m_half[1], acc);
+% end
+    return acc;
+}
+
+%%template cu_on_top(quant)
+% local t, subs = quant.type, get(quant, "cu_sub", nil)
+/* The same where lo and hi (without halves the whole, and hi nothing) were summed on top of ISA_TOP: as floats they are
+ * 1.5 * 2^23 more than the sums, exactly. Codes are what the type means, nothing is left to take off. */
+ISA_FN float ${t}_add_on_top(float acc, const ${t}_scale &s, int32_t lo, int32_t hi, const isa_act &x) {
+% if not quant.halves then
+    (void)hi;
+% end
+% if quant.n_scales == 2 then
+    acc = isa_fma(isa_as_f(lo) - ISA_TOP_F, s.d[0] * x.d, acc);
+    acc = isa_fma(isa_as_f(hi) - ISA_TOP_F, s.d[1] * x.d, acc);
+% elseif subs == nil then
+    acc = isa_fma((float)${t}_total(s, lo - ISA_TOP, ${quant.halves and "hi - ISA_TOP" or "0"}, 0, 0), s.d * x.d, acc);
+% elseif #subs == 0 then
+    acc = isa_fma(isa_as_f(lo) - ISA_TOP_F, s.d * x.d, acc);
+% elseif #subs == 1 then
+    const float sub = (float)${subs[1]};
+    acc = isa_fma(isa_fma(isa_as_f(lo), sub, -ISA_TOP_F * sub), s.d * x.d, acc);
+% else
+    const float sub0 = (float)${subs[1]}, sub1 = (float)${subs[2]};
+    const float first = isa_fma(isa_as_f(lo), sub0, -ISA_TOP_F * sub0);
+    acc = isa_fma(isa_fma(isa_as_f(hi) - ISA_TOP_F, sub1, first), s.d * x.d, acc);
 % end
 % if quant.n_mins == 1 then
     acc = isa_fma(${t}_min(s), x.m, acc);

@@ -237,6 +237,11 @@ ISA_FN uint64_t isa_warp_scan64(uint64_t x) {
     return x;
 }
 
+/* What lane l ^ s brings. */
+ISA_FN uint32_t isa_warp_xor(uint32_t x, uint32_t s) {
+    return __shfl_xor_sync(0xffffffffu, x, (int)s);
+}
+
 /* Bit l: what lane l says. */
 ISA_FN uint32_t isa_ballot(bool yes) {
     return __ballot_sync(0xffffffffu, yes);
@@ -248,6 +253,21 @@ ISA_FN void isa_mma_s8(int32_t d[4], const uint32_t a[4], const uint32_t b[2]) {
         "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
         : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+
+/* d = W X + c for one group of 32 columns, c in every place. */
+ISA_FN void isa_mma_s8_on(int32_t d[4], const uint32_t a[4], const uint32_t b[2], int32_t c) {
+    asm("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 "
+        "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%10, %10, %10, %10};"
+        : "=r"(d[0]), "=r"(d[1]), "=r"(d[2]), "=r"(d[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]), "r"(c));
+}
+
+ISA_FN void isa_mma_s8_half_on(int32_t d[4], uint32_t a0, uint32_t a1, uint32_t b, int32_t c) {
+    asm("mma.sync.aligned.m16n8k16.row.col.s32.s8.s8.s32 "
+        "{%0, %1, %2, %3}, {%4, %5}, {%6}, {%7, %7, %7, %7};"
+        : "=r"(d[0]), "=r"(d[1]), "=r"(d[2]), "=r"(d[3])
+        : "r"(a0), "r"(a1), "r"(b), "r"(c));
 }
 
 /* The same for 16 columns: a[0], a[1] and b as their first halves above. */
@@ -326,6 +346,15 @@ ISA_FN void isa_lookup16(uint32_t t0, uint32_t t1, uint32_t t2, uint32_t t3, uin
     const uint32_t b = isa_pick(isa_pick(t0, t1, at >> 16), isa_pick(t2, t3, at >> 16), upper >> 16);
     *lo = isa_pick(a, b, 0x6420u);
     *hi = isa_pick(a, b, 0x7531u);
+}
+
+/* The bits of 1.5 * 2^23: integers below 2^22 on top of them are floats that much greater. */
+enum { ISA_TOP = 0x4b400000 };
+#define ISA_TOP_F 0x1.8p23f
+
+/* The bytes of x, each below 128, less k. */
+ISA_FN uint32_t isa_minus4(uint32_t x, uint32_t k) {
+    return ((x | 0x80808080u) - k * 0x01010101u) ^ 0x80808080u;
 }
 
 /* Bits 4i..4i+3 of x become bit `to` of bytes 0..3. */

@@ -272,6 +272,26 @@ ISA_FN uint64_t isa_warp_scan64(uint64_t x) {
     return y;
 }
 
+/* What a lane brings to isa_warp_xor; s is the same in all. */
+typedef struct isa_host_word {
+    uint32_t x, s;
+} isa_host_word;
+
+static inline void isa_host_xor(const void *in, void *out) {
+    const isa_host_word *lane = (const isa_host_word *)in;
+    uint32_t *all = (uint32_t *)out;
+    for (uint32_t l = 0; l < 32; l++) {
+        all[l] = lane[l ^ lane[l].s].x;
+    }
+}
+
+ISA_FN uint32_t isa_warp_xor(uint32_t x, uint32_t s) {
+    const isa_host_word in = {x, s};
+    uint32_t y;
+    soft_warp(isa_host_xor, &in, sizeof in, &y, sizeof y);
+    return y;
+}
+
 ISA_FN uint32_t isa_ballot(bool yes) {
     uint32_t x = yes, y;
     soft_warp(isa_host_ballot, &x, sizeof x, &y, sizeof y);
@@ -328,6 +348,16 @@ ISA_FN void isa_mma_s8_half(int32_t d[4], uint32_t a0, uint32_t a1, uint32_t b) 
     uint32_t in[10] = {0, 0, 0, 0, a0, a1, 0, 0, b, 0};
     memcpy(in, d, 16);
     soft_warp(isa_host_mma_16, in, sizeof in, d, 16);
+}
+
+ISA_FN void isa_mma_s8_on(int32_t d[4], const uint32_t a[4], const uint32_t b[2], int32_t c) {
+    d[0] = d[1] = d[2] = d[3] = c;
+    isa_mma_s8(d, a, b);
+}
+
+ISA_FN void isa_mma_s8_half_on(int32_t d[4], uint32_t a0, uint32_t a1, uint32_t b, int32_t c) {
+    d[0] = d[1] = d[2] = d[3] = c;
+    isa_mma_s8_half(d, a0, a1, b);
 }
 
 #endif

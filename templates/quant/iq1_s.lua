@@ -14,6 +14,7 @@ module.n_scales = 1
 module.n_mins = 0 -- w = scale * code
 module.needs_sums = false -- a GPU takes offset times sum of activations off
 module.halves = false
+module.cu_sub = { "s.sub" } -- integers that a group's sums are multiplied with, as C text
 module.c_offsets = { "9" } -- taken from the code, for each part of a group
 module.book_bytes = grid.cu_bytes(book, 0)
 -- Word g of qs are the low bytes of four numbers; half-word g of qh has four times three high bits, s and the sign of delta.

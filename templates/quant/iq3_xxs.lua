@@ -14,6 +14,7 @@ module.n_scales = 1
 module.n_mins = 0 -- w = scale * code
 module.needs_sums = false -- a GPU takes offset times sum of activations off
 module.halves = false
+module.cu_sub = { "s.sub" } -- integers that a group's sums are multiplied with, as C text
 module.c_offsets = { "62" } -- taken from the code, for each part of a group
 module.book_bytes = grid.cu_bytes(book, 128)
 -- Words 2g and 2g + 1 of qs are eight numbers, word g of rest four times 7 signs and s.

@@ -11,6 +11,7 @@ module.n_scales = 1
 module.n_mins = 0 -- w = scale * code
 module.needs_sums = false -- a GPU takes offset times sum of activations off
 module.halves = false
+module.cu_sub = { "s.sub" } -- integers that a group's sums are multiplied with, as C text
 module.c_offsets = { "ISA_S8_BIAS" } -- taken from the code, for each part of a group
 -- Of the sub-scales the low four bits stand in nibble g of sl, the high two in bits 2 g of the two bytes sh.
 module.planes = {

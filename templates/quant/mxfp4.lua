@@ -11,6 +11,7 @@ module.n_scales = 1
 module.n_mins = 0 -- w = scale * code
 module.needs_sums = false -- a GPU takes offset times sum of activations off
 module.halves = false
+module.cu_sub = {} -- integers that a group's sums are multiplied with, as C text
 module.c_offsets = { "12" } -- taken from the code, for each part of a group
 module.planes = {
   { name = "e", src_offset = 0, n_bytes = 1, word_bytes = 1, check = 2 },

@@ -9,6 +9,7 @@ module.n_scales = 1
 module.n_mins = 0 -- w = scale * code
 module.needs_sums = false -- a GPU takes offset times sum of activations off
 module.halves = true -- each half of a group has its own sub-scale
+module.cu_sub = { "s.sub[0]", "s.sub[1]" } -- integers that a group's sums are multiplied with, as C text
 module.c_offsets = { "4", "4" } -- taken from the code, for each part of a group
 module.planes = {
   { name = "d", src_offset = 108, n_bytes = 2, word_bytes = 2, check = 1 },

@@ -9,6 +9,7 @@ module.n_scales = 1
 module.n_mins = 0 -- w = scale * code + min
 module.needs_sums = true -- a GPU takes offset times sum of activations off
 module.halves = false
+module.cu_sub = {} -- integers that a group's sums are multiplied with, as C text
 module.c_offsets = { "8" } -- taken from the code, for each part of a group
 module.planes = {
   { name = "d", src_offset = 0, n_bytes = 2, word_bytes = 2, check = 1 },

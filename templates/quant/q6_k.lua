@@ -9,6 +9,7 @@ module.n_scales = 1
 module.n_mins = 0 -- w = scale * code
 module.needs_sums = true -- a GPU takes offset times sum of activations off
 module.halves = true -- each half of a group has its own sub-scale
+module.cu_sub = { "s.sub0", "s.sub1" } -- integers that a group's sums are multiplied with, as C text
 module.c_offsets = { "32", "32" } -- taken from the code, for each part of a group
 module.planes = {
   { name = "sc", src_offset = 192, n_bytes = 16, word_bytes = 1, check = 0 },
