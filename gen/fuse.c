@@ -298,6 +298,9 @@ static bool fuse_linear(lg_fuser *f, const lg_gnode *n) {
     if (store != NULL) {
         return lg_fuse_block(f, store);
     }
+    if (lg_fuse_makes_logits(f, n)) {
+        return lg_fuse_logits(f, n);
+    }
     if (reader != NULL && reader->op == LG_OP_SILU_MUL) {
         return fuse_gated(f, reader);
     }

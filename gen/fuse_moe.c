@@ -1,16 +1,18 @@
 /* fuse_moe.c -- the rules of mixtures of experts. One is: two expert_linear over one value, their
- * silu_mul, a third expert_linear, an expert_sum, and the add that puts it on the residual. It
- * becomes for few rows   matvec_moe_gated, matvec_moe_down (which adds to the residual) for many
- * rows  moe_sort, moe_gated, moe_down, moe_sum (which adds to the residual) A shared expert (a
- * gated product of the same value and width, added to the same residual next to it) becomes one
- * more pick of every row. */
+ * silu_mul, a third expert_linear, an expert_sum, and the add that puts it on the residual. For few
+ * rows it becomes matvec_moe_gated and matvec_moe_down, which adds to the residual; for many rows
+ * moe_sort, moe_gated, moe_down and moe_sum, which adds to the residual. A shared expert (a gated
+ * product of the same value and width, added to the same residual next to it) becomes one more pick
+ * of every row. The other: a linear of plain numbers that only a router reads becomes for few rows
+ * router_parts, whose sums router_topk adds, for many rows a matmul. */
 #include <inttypes.h>
+#include <string.h>
 
 #include "base/num.h"
 #include "fuse_parts.h"
 #include "op.h"
 
-enum { ENTRY_WORDS = 4 };
+enum { ENTRY_WORDS = 4, ATOM_COLS = 256 };
 
 static const lg_gnode *writer_of(const lg_fuser *f, uint32_t v) {
     for (uint32_t i = 0; i < f->in->n_nodes; i++) {
@@ -112,7 +114,8 @@ bool lg_fuse_find_experts(lg_fuser *f) {
     uint32_t n = 0;
     f->experts = lb_alloc_n(f->arena, in->n_nodes, sizeof *f->experts, f->err);
     f->experts_of = lb_alloc_n(f->arena, in->n_nodes, sizeof *f->experts_of, f->err);
-    if (f->experts == NULL || f->experts_of == NULL) {
+    f->parts_of = lb_alloc_n(f->arena, in->n_values, sizeof *f->parts_of, f->err);
+    if (f->experts == NULL || f->experts_of == NULL || f->parts_of == NULL) {
         return false;
     }
     for (uint32_t i = 0; i < in->n_nodes; i++) {
@@ -328,12 +331,82 @@ bool lg_fuse_expert_node(lg_fuser *f, const lg_gnode *n) {
     return n != e->last_add || emit_sum(f, e);
 }
 
-bool lg_fuse_router(lg_fuser *f, const lg_gnode *n) {
+/* ---- routers */
+
+/* The product that makes a router's logits, if its atoms can be computed apart: plain numbers that
+ * nothing else reads. Few rows then have work for as many ctas as there are atoms of strips. */
+static const lg_gnode *parted(const lg_fuser *f, const lg_gnode *router) {
+    enum { ATOMS_MAX = 64 };
+    const lg_gnode *n = feeds(f, LG_OP_LINEAR, lg_fuse_id(router, "logits"), router);
+    bool fits = n != NULL && !lg_fuse_quantised(f, n) && lg_fuse_id(n, "b") == LG_NONE &&
+                tensor_of(f, n)->n_cols <= (uint64_t)ATOMS_MAX * ATOM_COLS;
+    return fits ? n : NULL;
+}
+
+static uint64_t atoms_of(const lg_fuser *f, const lg_gnode *linear) {
+    return lb_ceil_div(tensor_of(f, linear)->n_cols, ATOM_COLS);
+}
+
+bool lg_fuse_makes_logits(const lg_fuser *f, const lg_gnode *linear) {
+    const lg_gnode *reader = lg_fuse_only_reader(f, lg_fuse_id(linear, "y"));
+    return reader != NULL && reader->op == LG_OP_ROUTER && parted(f, reader) == linear;
+}
+
+static const lg_value *with_parts(lg_fuser *f, const lg_value *attrs, uint64_t parts) {
+    lg_builder b;
+    lg_build_init(&b, f->arena);
+    lg_value *map = lg_build_map(&b);
+    for (size_t i = 0; attrs->kind == LG_VALUE_MAP && i < lg_value_count(attrs); i++) {
+        const lg_value_entry *entry = &attrs->u.map.entries[i];
+        lg_build_set_n(&b, map, entry->key->u.string.bytes, entry->key->u.string.n_bytes,
+                       entry->value);
+    }
+    lg_build_set_uint(&b, map, "parts", parts);
+    return lg_build_done(&b, f->err) ? map : NULL;
+}
+
+/* In parts for few rows, whole for many. The router finds the parts by the linear's own output. */
+bool lg_fuse_logits(lg_fuser *f, const lg_gnode *linear) {
+    uint32_t y = lg_fuse_id(linear, "y");
+    uint64_t width = 0;
+    lg_draft d = {0};
+    lg_builder b;
+    lg_build_init(&b, f->arena);
+    const lg_value *none = lg_build_map(&b);
+    if (!lb_mul(atoms_of(f, linear), tensor_of(f, linear)->n_rows, &width)) {
+        return lg_fuse_unsupported(f, linear, "its parts' width passes 64 bits");
+    }
+    f->parts_of[y] = lg_fuse_new_value(f, "router.parts", LG_ROWS_T, LG_ELEM_F32, width);
+    lg_draft_put(&d, "x", LG_READ, lg_fuse_map(f, lg_fuse_id(linear, "x")));
+    lg_draft_put(&d, "w", LG_TENSOR, lg_fuse_id(linear, "w"));
+    lg_draft_put(&d, "y", LG_WRITE, f->parts_of[y]);
+    if (!lg_build_done(&b, f->err) ||
+        !lg_fuse_emit_when(f, LG_OP_ROUTER_PARTS, LG_WHEN_FEW, linear->layer, &d, none) ||
+        !lg_fuse_matmul(f, &linear, 1, LG_OP_MATMUL, lg_fuse_map(f, y), "none")) {
+        return false;
+    }
+    f->out->nodes[f->out->n_nodes - 1].when = LG_WHEN_MANY;
+    return true;
+}
+
+static bool emit_router(lg_fuser *f, const lg_gnode *n, lg_when when, uint32_t logits,
+                        uint64_t parts) {
+    const lg_value *attrs = with_parts(f, n->attrs, parts);
     lg_draft d = {0};
     for (uint32_t i = 0; i < n->n_operands; i++) {
         const lg_goperand *o = &n->operands[i];
-        lg_draft_put(&d, o->role, o->access,
-                     o->access == LG_TENSOR ? o->id : lg_fuse_map(f, o->id));
+        uint32_t id = o->access == LG_TENSOR ? o->id : lg_fuse_map(f, o->id);
+        lg_draft_put(&d, o->role, o->access, strcmp(o->role, "logits") == 0 ? logits : id);
     }
-    return lg_fuse_emit(f, LG_OP_ROUTER_TOPK, n->layer, &d, n->attrs);
+    return attrs != NULL && lg_fuse_emit_when(f, LG_OP_ROUTER_TOPK, when, n->layer, &d, attrs);
+}
+
+bool lg_fuse_router(lg_fuser *f, const lg_gnode *n) {
+    uint32_t logits = lg_fuse_id(n, "logits");
+    const lg_gnode *linear = parted(f, n);
+    if (linear == NULL) {
+        return emit_router(f, n, LG_WHEN_ANY, lg_fuse_map(f, logits), 1);
+    }
+    return emit_router(f, n, LG_WHEN_FEW, f->parts_of[logits], atoms_of(f, linear)) &&
+           emit_router(f, n, LG_WHEN_MANY, lg_fuse_map(f, logits), 1);
 }

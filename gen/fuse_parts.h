@@ -38,6 +38,7 @@ typedef struct lg_fuser {
     bool *absorbed;       /* in-node -> already part of an earlier new node */
     lg_experts *experts;
     uint32_t *experts_of; /* in-node -> number of its mixture, or LG_NONE */
+    uint32_t *parts_of;   /* in-value of a router's logits -> out-value of their parts */
     uint32_t values_cap, nodes_cap;
 } lg_fuser;
 
@@ -87,9 +88,12 @@ const lg_gnode *lg_fuse_store_behind(const lg_fuser *f, const lg_gnode *linear);
 bool lg_fuse_block(lg_fuser *f, const lg_gnode *store);
 bool lg_fuse_attention(lg_fuser *f, const lg_gnode *n);
 
-/* fuse_moe.c: fills experts and experts_of; a node of a mixture in its turn; a router. */
+/* fuse_moe.c: fills experts and experts_of; a node of a mixture in its turn; whether a linear makes
+ * a router's logits alone, and these in its turn; a router. */
 bool lg_fuse_find_experts(lg_fuser *f);
 bool lg_fuse_expert_node(lg_fuser *f, const lg_gnode *n);
+bool lg_fuse_makes_logits(const lg_fuser *f, const lg_gnode *linear);
+bool lg_fuse_logits(lg_fuser *f, const lg_gnode *linear);
 bool lg_fuse_router(lg_fuser *f, const lg_gnode *n);
 
 #endif

@@ -136,9 +136,9 @@ static void put_experts(const planner *p, lg_builder *b, lg_value *op, const lg_
 }
 
 static void put_router(const planner *p, lg_builder *b, lg_value *op, const lg_gnode *n) {
-    static const char *const attrs[] = {"n_used", "gating", "norm", "scale", NULL};
+    static const char *const attrs[] = {"n_used", "gating", "norm", "scale", "parts", NULL};
     put_attrs(b, op, n, attrs);
-    lg_build_set_uint(b, op, "E", value_at(p, n, "logits")->width);
+    lg_build_set_uint(b, op, "E", value_at(p, n, "ids")->below);
     lg_build_set_bool(b, op, "bias", lg_node_operand(n, "bias") != NULL);
 }
 
@@ -165,6 +165,11 @@ static void put_dims(const planner *p, lg_builder *b, lg_value *op, const lg_gno
         put_attr(b, op, n, "eps", "eps");
         break;
     case LG_OP_ROUTER_TOPK: put_router(p, b, op, n); break;
+    case LG_OP_ROUTER_PARTS:
+        lg_build_set_uint(b, op, "K", x->width);
+        lg_build_set_uint(b, op, "E", tensor_at(p, n, "w")->n_rows);
+        lg_build_set_string(b, op, "wtype", type_name(p, lg_node_operand(n, "w")));
+        break;
     case LG_OP_MOE_SORT: put_mixture(p, b, op, n); break;
     case LG_OP_MOE_SUM:
         put_mixture(p, b, op, n);

@@ -278,7 +278,8 @@ bool lg_op_shapes(const lg_graph *g, const lg_gnode *n, lb_err *err) {
     case LG_OP_QUANT: return rule_quant(&r);
     case LG_OP_MATMUL:
     case LG_OP_MATMUL_ADD: return rule_matmul(&r);
-    case LG_OP_ROUTER_TOPK: return lg_rule_router(&r);
+    case LG_OP_ROUTER_PARTS: return lg_rule_router_parts(&r);
+    case LG_OP_ROUTER_TOPK: return lg_rule_router_topk(&r);
     case LG_OP_MOE_SORT: return lg_rule_moe_sort(&r);
     case LG_OP_MATVEC_MOE_GATED:
     case LG_OP_MOE_GATED: return lg_rule_moe_gated(&r);

@@ -4,7 +4,7 @@
 #include "base/num.h"
 #include "op_rule.h"
 
-enum { PICKS_MAX = 64, EXPERTS_MAX = 4096, ENTRY_WORDS = 4 };
+enum { PICKS_MAX = 64, EXPERTS_MAX = 4096, ENTRY_WORDS = 4, ATOM_COLS = 256 };
 
 /* ---- architecture */
 
@@ -28,19 +28,58 @@ static bool ids_are(const lg_rule *r, uint64_t experts, uint64_t *picks) {
            (below == experts || lg_rule_refuse(r, "ids", "bound", below, experts));
 }
 
-bool lg_rule_router(const lg_rule *r) {
+/* Each expert's logit in `parts` parts, one row of them after the other. */
+static bool choose(const lg_rule *r, uint64_t parts) {
     static const char *const gatings[] = {"sigmoid", "softmax", NULL};
-    uint64_t experts = 0;
+    uint64_t width = 0;
     uint64_t picks = 0;
     uint32_t gating = 0;
     bool norm = false;
     lg_at at = lg_rule_attrs(r);
-    return lg_rule_floats_over_T(r, "logits", &experts) && lg_rule_matrix(r, "bias", experts, 1) &&
-           ids_are(r, experts, &picks) && lg_rule_width(r, "weights", picks, LG_ELEM_F32) &&
+    if (!lg_rule_floats_over_T(r, "logits", &width)) {
+        return false;
+    }
+    if (parts == 0 || width % parts != 0) {
+        return lg_rule_refuse(r, "logits", "width modulo parts", parts == 0 ? width : width % parts,
+                              0);
+    }
+    uint64_t experts = width / parts;
+    return lg_rule_matrix(r, "bias", experts, 1) && ids_are(r, experts, &picks) &&
+           lg_rule_width(r, "weights", picks, LG_ELEM_F32) &&
            lg_rule_rows(r, "weights", LG_ROWS_T) &&
            lg_at_choice(&at, "gating", gatings, &gating, r->err) &&
            lg_at_bool(&at, "norm", &norm, r->err) && lg_rule_has_number(r, "scale");
 }
+
+bool lg_rule_router(const lg_rule *r) {
+    return choose(r, 1);
+}
+
+/* ---- launches of a router */
+
+bool lg_rule_router_topk(const lg_rule *r) {
+    uint64_t parts = 0;
+    return lg_rule_attr(r, "parts", &parts) && choose(r, parts);
+}
+
+/* The sums over atoms of 256 columns, an expert's for each. Only plain numbers have such parts. */
+bool lg_rule_router_parts(const lg_rule *r) {
+    const lg_gtensor *w = lg_rule_tensor(r, "w");
+    uint64_t k = 0;
+    uint64_t width = 0;
+    if (!lg_rule_floats_over_T(r, "x", &k) || !lg_rule_matrix(r, "w", k, w->n_rows)) {
+        return false;
+    }
+    if (lg_qtype_get(w->file->type)->qblock_elems > 1) {
+        return lg_rule_refuse(r, "w", "columns of a qblock",
+                              lg_qtype_get(w->file->type)->qblock_elems, 1);
+    }
+    return (lb_mul(lb_ceil_div(k, ATOM_COLS), w->n_rows, &width) ||
+            lg_rule_refuse(r, "w", "rows", w->n_rows, UINT64_MAX)) &&
+           lg_rule_width(r, "y", width, LG_ELEM_F32) && lg_rule_rows(r, "y", LG_ROWS_T);
+}
+
+/* ---- products of experts */
 
 /* Row and pick p of y is expert ids[p] times the row of x, or times its part p. */
 bool lg_rule_expert_linear(const lg_rule *r) {

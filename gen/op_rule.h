@@ -55,6 +55,8 @@ bool lg_rule_gate(const lg_rule *r);
 bool lg_rule_router(const lg_rule *r);
 bool lg_rule_expert_linear(const lg_rule *r);
 bool lg_rule_expert_sum(const lg_rule *r);
+bool lg_rule_router_parts(const lg_rule *r);
+bool lg_rule_router_topk(const lg_rule *r);
 bool lg_rule_moe_sort(const lg_rule *r);
 bool lg_rule_moe_gated(const lg_rule *r);
 bool lg_rule_moe_down(const lg_rule *r);

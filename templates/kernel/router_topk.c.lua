@@ -8,7 +8,7 @@ function module.describe(op)
     fail("router_topk: gating '" .. tostring(op.gating) .. "'")
   end
   local params = { descr.param("logits", "const float *") }
-  local operands = { descr.operand("logits", "read", "T * " .. op.E, 4, 64) }
+  local operands = { descr.operand("logits", "read", "T * " .. mul(op.parts, op.E), 4, 64) }
   if op.bias then
     params[2] = descr.param("bias", "const float *")
     operands[2] = descr.operand("bias", "read", tostring(op.E), 4, 64)
@@ -21,13 +21,13 @@ function module.describe(op)
   operands[#operands + 1] = descr.operand("weights", "write", "T * " .. op.n_used, 4, 64)
   return {
     name = name.kernel("router_topk", {}, "f32", { op.E, op.n_used, op.gating, op.bias and "bias" or "plain",
-      op.norm and "norm" or "as", name.f32(op.scale) }),
+      op.norm and "norm" or "as", name.f32(op.scale), op.parts }),
     axes = { descr.rows_axis("T", 1) },
     grid = { "T", "1", "1" }, block = 1,
     params = params, operands = operands,
     covers = { descr.whole_rows("ids", "T", 1, op.n_used), descr.whole_rows("weights", "T", 1, op.n_used) },
     scratch = 16384, reduction = "picks", tolerance = 1e-6,
-    bytes = "T * " .. (op.E * 4 + op.n_used * 8), flops = "T * " .. (op.E * (12 + op.n_used)),
+    bytes = "T * " .. (op.E * op.parts * 4 + op.n_used * 8), flops = "T * " .. (op.E * (12 + op.n_used)),
     includes = { op.hw.isa, "isa_math.h" }, features = { "f32" },
   }
 end
@@ -37,7 +37,7 @@ end
 % local padded = round_up(E, 16)
 % local does = "the " .. n_used .. " of " .. E .. " experts with the greatest " .. gating .. (bias and " + bias" or "")
 % does = does .. ", and their weights; one row a cta"
-% local shapes = "logits [n_rows][" .. E .. "];  ids, weights [n_rows][" .. n_used .. "]"
+% local shapes = "logits [n_rows]" .. (parts > 1 and "[" .. parts .. "]" or "") .. "[" .. E .. "];  ids, weights [n_rows][" .. n_used .. "]"
 ${descr.c_head(d, "kernel/router_topk.c.lua", does, shapes)}
 #include <stddef.h>
 #include <stdint.h>
@@ -93,6 +93,20 @@ static void gate(const float *x, float *prob) {
 }
 % end
 
+% if parts > 1 then
+/* The parts of each expert's logit, one after the other. */
+static void add_parts(const float *x, float *logits) {
+    for (uint32_t e = 0; e < ${E}; e += ISA_N) {
+        const uint32_t n = ${E} - e < ISA_N ? ${E} - e : ISA_N;
+        isa_f sum = isa_load_n(x + e, n);
+        for (uint32_t a = 1; a < ${parts}; a++) {
+            sum = isa_add(sum, isa_load_n(x + a * ${E} + e, n));
+        }
+        isa_store(logits + e, sum);
+    }
+}
+
+% end
 /* The pick with the greatest key, of equal ones the first; it will not be picked again. */
 static uint32_t pick(uint32_t *key) {
     uint32_t best = 0, at = 0;
@@ -109,7 +123,13 @@ ${descr.c_open(d)}
         const size_t row = t;
         float prob[${padded}], w[${n_used}], sum = 0.0f;
         uint32_t key[${E}];
+% if parts > 1 then
+        float logits[${padded}];
+        add_parts(p.logits + row * ${parts * E}, logits);
+        gate(logits, prob);
+% else
         gate(p.logits + row * ${E}, prob);
+% end
         for (uint32_t e = 0; e < ${E}; e++) {
             key[e] = key_of(prob[e]${bias and " + p.bias[e]" or ""});
         }

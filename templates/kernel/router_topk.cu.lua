@@ -22,7 +22,7 @@ end
 % local full = E % 32 == 0
 % local does = "the " .. n_used .. " of " .. E .. " experts with the greatest " .. gating .. (bias and " + bias" or "")
 % does = does .. ", and their weights; a warp a row"
-% local shapes = "logits [n_rows][" .. E .. "];  ids, weights [n_rows][" .. n_used .. "]"
+% local shapes = "logits [n_rows]" .. (parts > 1 and "[" .. parts .. "]" or "") .. "[" .. E .. "];  ids, weights [n_rows][" .. n_used .. "]"
 ${cuda.head(d, "kernel/router_topk.cu.lua", does, shapes)}
 
 ${cuda.params(d)}
@@ -44,27 +44,36 @@ ${cuda.open(d)}
     if (row >= p.step->n_rows) {
         return;
     }
-    const float *x = p.logits + row * ${E};
-    float prob[${per_lane}];
+    const float *x = p.logits + row * ${parts * E};
+    float logit[${per_lane}], prob[${per_lane}];
+#pragma unroll
+    for (uint32_t i = 0; i < ${per_lane}; i++) {
+        const uint32_t e = ${full and "32 * i + lane" or "32 * i + lane < " .. E .. " ? 32 * i + lane : 0"};
+        logit[i] = x[e];
+% if parts > 1 then
+#pragma unroll
+        for (uint32_t a = 1; a < ${parts}; a++) {
+            logit[i] += x[a * ${E} + e];
+        }
+% end
+    }
 % if gating == "sigmoid" then
 #pragma unroll
     for (uint32_t i = 0; i < ${per_lane}; i++) {
-        const float v = ${full and "x[32 * i + lane]" or "32 * i + lane < " .. E .. " ? x[32 * i + lane] : 0.0f"};
-        prob[i] = isa_div(1.0f, 1.0f + isa_exp(-v));
+        prob[i] = isa_div(1.0f, 1.0f + isa_exp(-logit[i]));
     }
 % else
-    float top = x[lane < ${E} ? lane : 0];
+    float top = logit[0];
 #pragma unroll
-    for (uint32_t i = 0; i < ${per_lane}; i++) {
-        prob[i] = ${full and "x[32 * i + lane]" or "32 * i + lane < " .. E .. " ? x[32 * i + lane] : top"};
-        top = prob[i] > top ? prob[i] : top;
+    for (uint32_t i = 1; i < ${per_lane}; i++) {
+        top = logit[i] > top ? logit[i] : top;
     }
     top = isa_warp_max(top);
     /* As the 256 lanes of docs/numerics.md: lane i has experts i, i + 256, .. */
     float part[8] = {};
 #pragma unroll
     for (uint32_t i = 0; i < ${per_lane}; i++) {
-        prob[i] = isa_exp(prob[i] + -top);
+        prob[i] = isa_exp(logit[i] + -top);
         if (32 * i + lane < ${E}) {
             part[i % 8] += prob[i];
         }

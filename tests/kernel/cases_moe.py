@@ -5,9 +5,13 @@ def steps_of(T):
     return [[(0, 0, t)] for t in T]
 
 
-def router(E, n_used, gating="sigmoid", bias=True, norm=True, scale=2.5, T=(1, 2, 10)):
+def router(E, n_used, gating="sigmoid", bias=True, norm=True, scale=2.5, parts=1, T=(1, 2, 10)):
     return {"family": "router_topk", "E": E, "n_used": n_used, "gating": gating, "bias": bias, "norm": norm,
-            "scale": scale}, steps_of(T)
+            "scale": scale, "parts": parts}, steps_of(T)
+
+
+def router_parts(K, E, wtype="f32", T=(1, 2, 8, 9)):
+    return {"family": "router_parts", "K": K, "E": E, "wtype": wtype}, steps_of(T)
 
 
 def sort(E, n_used, shared=False, T=(1, 2, 7, 8, 31, 33, 130)):
@@ -52,8 +56,9 @@ PRODUCTS = [
 ]
 
 CASES = [
-    router(31, 1), router(32, 4), router(33, 8), router(128, 1, scale=1.0), router(160, 10, norm=False),
-    router(256, 10), router(257, 16, bias=False, scale=0.0), router(512, 16),
+    router_parts(768, 33), router_parts(300, 16), router_parts(64, 7, "bf16"),
+    router(31, 1), router(32, 4, parts=2), router(33, 8), router(128, 1, scale=1.0), router(160, 10, norm=False),
+    router(256, 10, parts=12), router(257, 16, bias=False, scale=0.0), router(512, 16),
     router(33, 8, "softmax", bias=False, norm=False, scale=1.0), router(256, 8, "softmax"), router(257, 4, "softmax"),
     sort(16, 10, T=(1, 2, 5, 6, 7, 8, 31, 32, 33, 100)), sort(3, 1, T=(1, 63, 64, 65, 200)), sort(256, 8, shared=True),
     summed(100, 16, 10), summed(259, 4, 1, shared=True), summed(576, 8, 4, shared=True),

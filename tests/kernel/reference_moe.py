@@ -42,6 +42,21 @@ def sorted_pairs(op, ids):
     return pairs, np.array(entries + [(0, 0, 0, 0)] * empty, np.int32)
 
 
+class RouterParts:
+    def __init__(self, op, step, layouts, rng):
+        name, K, E = op["wtype"], op["K"], op["E"]
+        x = rng.standard_normal((step.n_rows, K)).astype(np.float32)
+        rows = random_rows(name, layouts[name], E, K, rng)
+        w, cuts = decode(name, rows), range(0, K, 256)
+        self.want = np.stack([x[:, a:a + 256] @ w[:, a:a + 256].T for a in cuts], 1)
+        self.size = np.stack([np.abs(x[:, a:a + 256]) @ np.abs(w[:, a:a + 256]).T for a in cuts], 1)
+        self.operands = {"x": x, "w": pack(layouts[name], rows, K), "y": np.zeros(self.want.shape, np.float32)}
+
+    def check(self, got):
+        y = got["y"].view(np.float32).reshape(self.want.shape)
+        return np.abs(y - self.want) <= SUM_TOLERANCE * self.size + 1e-30
+
+
 class Router:
     """Odd rows of logits: NaN, infinities, ties, and all of one value."""
 
@@ -56,7 +71,12 @@ class Router:
                  lambda x: x.__setitem__(slice(0, 2), np.inf), lambda x: x.fill(-1e5), lambda x: x.fill(-np.inf)]
         for t in range(1, T):
             kinds[(t - 1) % len(kinds)](self.logits[t])
-        self.operands = {"logits": self.logits, "bias": self.bias, "ids": np.zeros((T, op["n_used"]), np.int32),
+        parts = np.zeros((T, op["parts"], E), np.float32)
+        parts[:, 0] = self.logits
+        for a in range(1, op["parts"]):  # the first row has several, the odd ones must stay as they are
+            parts[0, a] = rng.standard_normal(E)
+            self.logits[0] += parts[0, a]
+        self.operands = {"logits": parts, "bias": self.bias, "ids": np.zeros((T, op["n_used"]), np.int32),
                          "weights": np.zeros((T, op["n_used"]), np.float32)}
 
     def probabilities(self, x):
@@ -231,4 +251,4 @@ class Product:
                                (q.reshape(*y.shape[:2], 2, 16).sum(3) == s).reshape(-1)])
 
 
-FAMILIES = {"router_topk": Router, "moe_sort": Sort, "moe_sum": Sum, "matvec_moe": Product, "moe_matmul": Product}
+FAMILIES = {"router_parts": RouterParts, "router_topk": Router, "moe_sort": Sort, "moe_sum": Sum, "matvec_moe": Product, "moe_matmul": Product}
