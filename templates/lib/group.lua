@@ -3,7 +3,7 @@
 --   n_scales   scales of a group: one, or one for each half of it
 --   n_mins     minimums of a group: none, one, or one for each half
 --   c_offsets  what the C codes have too much, as C text: for none, all or each half of a group
---   cu_sub     integers that a group's sum, or the sums of its halves, are multiplied with, as C text; absent: not told
+--   cu_sub     integers that a group's sum, or the sums of its halves, are multiplied with, as C text
 --   halves     whether the halves' sums of a group are needed apart; needs_sums: whether a GPU needs those of activations
 local book = import("lib/book.lua")
 
@@ -82,6 +82,10 @@ ${book.cu_load(quant, smem)}
 
 ${quant.cu_sum()}
 
+% if quant.n_mins > 0 then
+${quant.cu_min()}
+
+% end
 /* acc + a group: lo and hi are the sums of code times activation over its halves, x what else there is of the
  * activations. */
 ISA_FN float ${t}_add(float acc, const ${t}_scale &s, int32_t lo, int32_t hi, const isa_act &x) {
@@ -100,10 +104,16 @@ ISA_FN float ${t}_add(float acc, const ${t}_scale &s, int32_t lo, int32_t hi, co
     return acc;
 }
 
-%%template cu_on_top(quant)
-% local t, subs = quant.type, get(quant, "cu_sub", nil)
-/* The same where lo and hi (without halves the whole, and hi nothing) were summed on top of ISA_TOP: as floats they are
- * 1.5 * 2^23 more than the sums, exactly. Codes are what the type means, nothing is left to take off. */
+%%template cu_on_top(quant, smem)
+% local t, subs = quant.type, get(quant, "cu_sub", {})
+${book.cu_load(quant, smem)}
+
+% if quant.n_mins > 0 then
+${quant.cu_min()}
+
+% end
+/* acc + a group: lo and hi are the sums of code times activation over its halves (without halves lo that of the whole),
+ * on top of ISA_TOP: as floats they are 1.5 * 2^23 more than the sums, exactly. */
 ISA_FN float ${t}_add_on_top(float acc, const ${t}_scale &s, int32_t lo, int32_t hi, const isa_act &x) {
 % if not quant.halves then
     (void)hi;
@@ -111,8 +121,6 @@ ISA_FN float ${t}_add_on_top(float acc, const ${t}_scale &s, int32_t lo, int32_t
 % if quant.n_scales == 2 then
     acc = isa_fma(isa_as_f(lo) - ISA_TOP_F, s.d[0] * x.d, acc);
     acc = isa_fma(isa_as_f(hi) - ISA_TOP_F, s.d[1] * x.d, acc);
-% elseif subs == nil then
-    acc = isa_fma((float)${t}_total(s, lo - ISA_TOP, ${quant.halves and "hi - ISA_TOP" or "0"}, 0, 0), s.d * x.d, acc);
 % elseif #subs == 0 then
     acc = isa_fma(isa_as_f(lo) - ISA_TOP_F, s.d * x.d, acc);
 % elseif #subs == 1 then

@@ -100,9 +100,7 @@ for (uint32_t i = isa_thread(); i < ${ROWS} * (n_pieces / 2); i += ${block}) {
 % -- Two groups at once hide latency; more than one scale and minimum each, or a second type's part of the same loop, and
 % -- registers do not hold them.
 % local at_once = (#list > 1 or quant.n_scales + quant.n_mins > 2) and 1 or 2
-${group.cu_functions(quant, smem)}
-
-${group.cu_on_top(quant)}
+${group.cu_on_top(quant, smem)}
 
 /* Group g of an atom of nq qblocks for the first 8 n_eights rows of x: acc[n] has the fragment of rows 8n .. 8n + 7. */
 ISA_FN void ${t}_group(const uint8_t *atom, uint32_t nq, uint32_t g, const staged &x, const uint32_t n_eights,

@@ -129,6 +129,7 @@ ISA_FN int32_t q2_k_total(const q2_k_scale &s, int32_t lo, int32_t hi, int32_t s
     return s.sub[0] * lo + s.sub[1] * hi;
 }
 
+%%template cu_min()
 ISA_FN float q2_k_min(const q2_k_scale &s, uint32_t half) {
     return 0.0f - s.m[half];
 }

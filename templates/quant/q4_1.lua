@@ -109,6 +109,7 @@ ISA_FN int32_t q4_1_total(const q4_1_scale &s, int32_t lo, int32_t hi, int32_t s
     return lo + hi;
 }
 
+%%template cu_min()
 ISA_FN float q4_1_min(const q4_1_scale &s) {
     return s.m;
 }

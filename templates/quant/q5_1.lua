@@ -117,6 +117,7 @@ ISA_FN int32_t q5_1_total(const q5_1_scale &s, int32_t lo, int32_t hi, int32_t s
     return lo + hi;
 }
 
+%%template cu_min()
 ISA_FN float q5_1_min(const q5_1_scale &s) {
     return s.m;
 }

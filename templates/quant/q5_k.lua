@@ -143,6 +143,7 @@ ISA_FN int32_t q5_k_total(const q5_k_scale &s, int32_t lo, int32_t hi, int32_t s
     return s.sub * (lo + hi);
 }
 
+%%template cu_min()
 ISA_FN float q5_k_min(const q5_k_scale &s) {
     return 0.0f - s.m;
 }
