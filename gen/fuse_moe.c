@@ -339,6 +339,7 @@ static const lg_gnode *parted(const lg_fuser *f, const lg_gnode *router) {
     enum { ATOMS_MAX = 64 };
     const lg_gnode *n = feeds(f, LG_OP_LINEAR, lg_fuse_id(router, "logits"), router);
     bool fits = n != NULL && !lg_fuse_quantised(f, n) && lg_fuse_id(n, "b") == LG_NONE &&
+                lg_fuse_id(n, "f") == LG_NONE &&
                 tensor_of(f, n)->n_cols <= (uint64_t)ATOMS_MAX * ATOM_COLS;
     return fits ? n : NULL;
 }

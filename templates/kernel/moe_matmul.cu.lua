@@ -30,7 +30,7 @@ end
 function module.describe(op)
   local c = c_kernel.describe(op)
   return cuda.of(c, {
-    axes = c.axes, grid = c.grid, block = 32 * WARPS, ctas_per_sm = 3,
+    axes = c.axes, grid = c.grid, block = 32 * WARPS, ctas_per_sm = #moe.types(op) > 1 and 2 or 3, -- for registers of several types
     smem = carve(op), features = { "mma_s8", "f16" },
   })
 end

@@ -30,7 +30,7 @@ function module.describe(op)
     name_suffix = "xprefill",
     axes = { descr.rows_axis(rows, TOKENS), descr.dim_axis("strips", n_strips, "y") },
     grid = { descr.row_ctas(rows, TOKENS), tostring(n_strips), "1" },
-    block = 32 * WARPS, ctas_per_sm = 3,
+    block = 32 * WARPS, ctas_per_sm = #parts.types(facts) > 1 and 2 or 3, -- for registers of several types
     covers = parts.row_cover(rows, TOKENS, cols),
     smem = carve(op, facts), features = { "mma_s8", "f16" },
   })
