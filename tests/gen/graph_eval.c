@@ -353,8 +353,8 @@ static void eval_router(eval *e) {
 static void eval_router_parts(eval *e) {
     const lg_gtensor *w = &e->g->tensors[lg_node_operand(e->n, "w")->id];
     uint64_t width = value_of(e, "y")->width;
-    product(at(e, "x"), e->in->n_tokens, w->n_cols, at(e, "w"), NULL, w->n_rows, at(e, "y"), width,
-            0, false);
+    product(at(e, "x"), e->in->n_tokens, w->n_cols, at(e, "w"), NULL, NULL, w->n_rows, at(e, "y"),
+            width, 0, false);
     for (uint64_t t = 0; t < e->in->n_tokens; t++) {
         memset(at(e, "y") + t * width + w->n_rows, 0, (width - w->n_rows) * sizeof(double));
     }
