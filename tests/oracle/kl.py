@@ -82,6 +82,11 @@ class Case:
             return program.SMOLLM2
         return program.synth(self.recipe, self.types, seed, self.name.replace(" ", "-"))
 
+    def program(self, path):
+        if path == program.LAGUNA_TINY and self.kv == "f16":
+            return program.build_laguna_tiny()
+        return program.build(path, kv=self.kv)
+
     def tokens(self, seed, n, n_vocab):
         if self.recipe == "SmolLM2":
             return json.loads((HERE / "smollm2_tokens.json").read_text())["sequences"][seed][:n]
@@ -95,7 +100,7 @@ def measure(case, n_positions, with_program, with_other):
         path = case.file(seed)
         reference = oracle.Oracle(path)
         tokens = case.tokens(seed, n_positions, reference.n_vocab)
-        got = program.logits(program.build(path, kv=case.kv), tokens) if with_program else None
+        got = program.logits(case.program(path), tokens) if with_program else None
         other = other_logits(path, tokens, case.kv) if with_other else None
         for at, rows in reference.logit_blocks(tokens):
             if got is not None:

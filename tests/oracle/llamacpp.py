@@ -100,6 +100,20 @@ class Model:
             out[at:at + len(part)] = flat.reshape(len(part), self.n_vocab)
         return out
 
+    def greedy(self, prompt, n, end):
+        """Continues by the likeliest token, up to n or to `end`, which is the last one then."""
+        import numpy as np
+        tokens = []
+        self.clear()
+        for at in range(0, len(prompt), self.chunk):
+            self.decode(prompt[at:at + self.chunk], at, False)
+        while True:
+            rows = c.llama_get_logits_ith(self._ctx, -1)
+            tokens.append(int(np.ctypeslib.as_array(rows, shape=(self.n_vocab,)).argmax()))
+            if tokens[-1] == end or len(tokens) == n:
+                return tokens
+            self.decode(tokens[-1:], len(prompt) + len(tokens) - 1, True)
+
     def time_prefill(self, tokens):
         """Seconds for all tokens, logits of the last only."""
         self.clear()

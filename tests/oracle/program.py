@@ -42,6 +42,12 @@ def build(model, arch="native", ctx=2048, chunk=512, kv="f16"):
     return pathlib.Path(made.decode().strip().splitlines()[-1])
 
 
+def build_laguna_tiny():
+    """The program of models/laguna-tiny in the folder and with the options that demo.sh gives it."""
+    made = run([LAGEN, "build", "--model", LAGUNA_TINY.relative_to(ROOT), "--arch", "native"])
+    return ROOT / made.decode().strip().splitlines()[-1]
+
+
 def logits(cli, tokens, chunk=None, threads=None):
     """float32 [len(tokens), vocab] of the program, all positions from an empty context."""
     raw = WORK / f"logits.{os.getpid()}"
