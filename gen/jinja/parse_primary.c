@@ -192,6 +192,18 @@ static lg_jnode *call(lg_jparser *p, lg_jnode *callee) {
     return arguments(p, n) ? lg_jp_close(p, n) : NULL;
 }
 
+/* A node of `left` and the name that stands here. */
+static lg_jnode *named(lg_jparser *p, lg_jkind kind, const lg_jtok *at, lg_jnode *left) {
+    lg_jnode *n = lg_jp_node(p, kind, at);
+    if (n != NULL) {
+        n->a = left;
+        n->text = p->tok->text;
+        n->n_text = p->tok->n_text;
+        p->tok++;
+    }
+    return n;
+}
+
 static lg_jnode *dot(lg_jparser *p, lg_jnode *left) {
     const lg_jtok *at = p->tok++;
     if (p->tok->kind == LG_JTOK_INT) { /* x.0 is x[0] */
@@ -201,15 +213,8 @@ static lg_jnode *dot(lg_jparser *p, lg_jnode *left) {
         lg_jp_bad(p, LB_SYNTAX, "expected a name or number behind '.'");
         return NULL;
     }
-    lg_jnode *n = lg_jp_node(p, LG_J_ATTR, at);
-    if (n == NULL) {
-        return NULL;
-    }
-    n->a = left;
-    n->text = p->tok->text;
-    n->n_text = p->tok->n_text;
-    p->tok++;
-    return lg_jp_close(p, n);
+    lg_jnode *n = named(p, LG_J_ATTR, at, left);
+    return n == NULL ? NULL : lg_jp_close(p, n);
 }
 
 static bool ends_slice_part(const lg_jparser *p) {
@@ -311,14 +316,10 @@ static lg_jnode *test(lg_jparser *p, lg_jnode *left) {
         lg_jp_bad(p, LB_SYNTAX, "expected the name of a test");
         return NULL;
     }
-    lg_jnode *n = lg_jp_node(p, LG_J_TEST, at);
+    lg_jnode *n = named(p, LG_J_TEST, at, left);
     if (n == NULL) {
         return NULL;
     }
-    n->a = left;
-    n->text = p->tok->text;
-    n->n_text = p->tok->n_text;
-    p->tok++;
     if (lg_jp_is_op(p, '(')) {
         if (!arguments(p, n)) {
             return NULL;

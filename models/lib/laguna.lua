@@ -1,7 +1,8 @@
 -- laguna.lua -- directory and keys of a synthetic model of architecture "laguna".
 -- Weights have standard deviation gain / sqrt(row length), so that activations stay near 1; norms of the heads of
 -- queries and keys are above 1, so that attention prefers some positions; the router's logits spread over what a
--- sigmoid tells apart; the output as much as the recipe's logit_std asks.
+-- sigmoid tells apart, and what the experts add is no larger than what the others do: with random weights a pick
+-- often hangs on rounding. The output spreads as much as the recipe's logit_std asks.
 
 local types = import("lib/types.lua")
 local tokenizer = import("lib/tokenizer.lua")
@@ -76,9 +77,9 @@ local function tensors_of(d)
     local function part(role, cols, rows, gain)
       matrix(blk .. role, role, i, cols, rows, (gain or 1) / math.sqrt(cols), false)
     end
-    local function experts(role, cols, rows)
+    local function experts(role, cols, rows, gain)
       local kind = types.pick(d.types, role, i, d.layers, cols, false)
-      add(blk .. role .. ".weight", kind, { cols, rows, d.experts }, 0, 1 / math.sqrt(cols))
+      add(blk .. role .. ".weight", kind, { cols, rows, d.experts }, 0, gain / math.sqrt(cols))
     end
     norm(blk .. "attn_norm", d.embd, 1)
     part("attn_q", d.embd, q)
@@ -96,9 +97,9 @@ local function tensors_of(d)
     else
       add(blk .. "ffn_gate_inp.weight", "f32", { d.embd, d.experts }, 0, 1.5 / math.sqrt(d.embd))
       add(blk .. "exp_probs_b.bias", "f32", { d.experts }, 0, 0.1)
-      experts("ffn_gate_exps", d.embd, d.expert_ffn)
-      experts("ffn_up_exps", d.embd, d.expert_ffn)
-      experts("ffn_down_exps", d.expert_ffn, d.embd)
+      experts("ffn_gate_exps", d.embd, d.expert_ffn, 1)
+      experts("ffn_up_exps", d.embd, d.expert_ffn, 1)
+      experts("ffn_down_exps", d.expert_ffn, d.embd, 1 / d.expert_scale)
       part("ffn_gate_shexp", d.embd, d.shared_ffn)
       part("ffn_up_shexp", d.embd, d.shared_ffn)
       part("ffn_down_shexp", d.shared_ffn, d.embd)

@@ -224,8 +224,12 @@ def an_ignored_signal_stays_ignored():
 
 def a_folder_has_one_writer():
     """While one build runs, others into its folder are refused and name it; then they work."""
-    p = subprocess.Popen([LAGEN, *map(str, arguments("one", 256))], cwd=FOLDER, env=environment(),
-                         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    waits = FOLDER / "waits"
+    waits.mkdir()
+    (waits / "cc").write_text(CC.replace("sleep 0.01", f"while [ ! -e '{waits}/go' ]; do sleep 0.02; done"))
+    (waits / "cc").chmod(0o755)
+    p = subprocess.Popen([LAGEN, *map(str, arguments("one", 256))], cwd=FOLDER, text=True, stdout=subprocess.PIPE,
+                         stderr=subprocess.PIPE, env=dict(os.environ, PATH=f"{waits}:{os.environ['PATH']}"))
     end = time.monotonic() + 20
     while not (FOLDER / "one" / "obj").exists() and time.monotonic() < end:
         time.sleep(0.005)
@@ -233,6 +237,7 @@ def a_folder_has_one_writer():
     for command in (arguments("one", 512), emit, ["verify", "one"]):
         err = lagen(*command, status=1).stderr
         assert err.endswith(f"lagen: one: process {p.pid} is writing into this folder; wait until it has ended\n"), err
+    (waits / "go").touch()
     out, err = p.communicate(timeout=60)
     assert p.returncode == 0, err
     assert json.loads((FOLDER / "one" / "manifest.json").read_text())["limits"]["ctx"] == 256

@@ -3,6 +3,7 @@ planned quickly, whatever their tensor types; hostile shapes and keys are refuse
 import json
 import pathlib
 import re
+import resource
 import subprocess
 import sys
 import tempfile
@@ -69,7 +70,7 @@ def keys(**changes):
     return {name: value for name, value in base.items() if value is not None}
 
 
-def write(name, meta, heads=(2, 4, 4, 4, 2), gates=None, leave_out=()):
+def write(name, meta, heads=(2, 4, 4, 4, 2), gates=None, leave_out=(), size=HD):
     """A model file without weights worth anything; gates: rows of attn_gate of each layer."""
     path = pathlib.Path(WORK.name) / f"{name}.gguf"
     w = gguf.GGUFWriter(str(path), "laguna")
@@ -88,12 +89,12 @@ def write(name, meta, heads=(2, 4, 4, 4, 2), gates=None, leave_out=()):
         for part in ("attn_norm", "ffn_norm"):
             put(f"blk.{i}.{part}.weight", EMBD)
         for part in ("attn_q_norm", "attn_k_norm"):
-            put(f"blk.{i}.{part}.weight", HD)
-        rows = {"attn_q": n * HD, "attn_k": 2 * HD, "attn_v": 2 * HD, "attn_gate": gates[i] if gates else n,
+            put(f"blk.{i}.{part}.weight", size)
+        rows = {"attn_q": n * size, "attn_k": 2 * size, "attn_v": 2 * size, "attn_gate": gates[i] if gates else n,
                 "ffn_gate": 96, "ffn_up": 96}
         for part, k in rows.items():
             put(f"blk.{i}.{part}.weight", k, EMBD)
-        put(f"blk.{i}.attn_output.weight", EMBD, n * HD)
+        put(f"blk.{i}.attn_output.weight", EMBD, n * size)
         put(f"blk.{i}.ffn_down.weight", EMBD, 96)
     w.write_header_to_file()
     w.write_kv_data_to_file()
@@ -206,5 +207,97 @@ def contexts_are_what_the_file_says():
     assert ring_bytes(long)[:2] == [1048576 * 2 * 2 * HD, 768 * 2 * 2 * HD]
 
 
+# ---- launches
+
+def launches(path, *options):
+    return json.loads(lagen("plan", "-m", path, "--arch", "sm_121a", "--dump", "launch", *options))["kernels"]
+
+
+@tap.named("A06 heads and sequences make no threads")
+def heads_make_no_threads():
+    """64 heads and 17 sequences: the same threads as with 2 heads and one."""
+    few = {k["descriptor"]["block"] for k in launches(write("few", keys()), "--ctx", 256)}
+    many = keys(attention__head_count=[64] * LAYERS)
+    path = write("many", many, heads=(64,) * LAYERS)
+    got = {k["descriptor"]["block"] for k in launches(path, "--ctx", 256, "--slots", 17)}
+    assert got == few and max(got) <= 1024, (got, few)
+
+
+@tap.named("A10 A11 what grows stands on x or is cut")
+def what_grows_is_on_x():
+    """Caches of a million positions, chunks of 65,536: on y and z only the model's own widths, which the row allows."""
+    for options in (["--chunk", 65536], ["--slots", 64]):
+        for k in launches(write("million", keys(context_length=1048576)), *options):
+            for axis in k["descriptor"]["axes"]:
+                fixed = axis["kind"] == "dim" or "base" in axis
+                assert axis["on"] in ("x", "loop") or fixed, (k["name"], axis)
+
+
+@tap.named("A13 A15 every index has 64 bits")
+def indexes_are_wide():
+    """A million positions, and places beyond 2^31 in the caches."""
+    for k in launches(write("million", keys(context_length=1048576)), "--slots", 64):
+        for o in k["descriptor"]["operands"]:
+            assert o["index_bits"] == 64, (k["name"], o)
+
+
+@tap.named("G12 heads that no kernel takes are refused")
+def heads_are_refused():
+    for changes, options, says in (
+        ({"attention__key_length": 72, "attention__value_length": 72}, [], "head size 72"),
+        ({"attention__key_length": 48, "attention__value_length": 48}, ["--kv", "q8_0"], "48"),
+        ({}, ["--kv", "q4_0"], "'q4_0' is no type of keys and values"),
+    ):
+        size = changes.get("attention__key_length", HD)
+        meta = keys(**changes, rope__dimension_count_swa=size)
+        got = plan(write("size", meta, size=size), *options, ok=False)
+        assert says in got, (changes, got)
+
+
+@tap.named("A22 programs of one GPU: two are refused")
+def one_gpu():
+    got = lagen("plan", "-m", write("plain", keys()), "--arch", "sm_90,sm_89", ok=False)
+    assert "sm_90,sm_89" in got, got
+
+
+# ---- full size, from directories alone
+
+FULL, SLIDING = 2 * 8 * 128 * 2, 1024  # bytes of a position of one layer; a ring of window 512 and chunk 512
+# recipe: layers that see everything, others; context
+PLANS = {"laguna-s": (12, 36, 262144), "laguna-s-1m": (12, 36, 1048576), "laguna-xs": (10, 30, 262144),
+         "laguna-m1-like": (70, 0, 262144)}
+
+
+def full_size_models_are_planned_at_once():
+    """Whole contexts, nothing cut; by the planner's own processor time."""
+    for recipe, (full, near, ctx) in PLANS.items():
+        path = header(recipe, "q4_k_m")
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        p = json.loads(lagen("plan", "-m", path, "--arch", "sm_121a", "--json"))
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        assert p["limits"]["ctx"] == ctx and p["facts"] > 20000, (recipe, p)
+        assert p["memory"]["kv"] == FULL * (full * ctx + near * SLIDING), (recipe, p["memory"])
+        assert seconds < (10 if SANITIZED else 0.2), f"{recipe}: {seconds:.3f} s"
+    p = json.loads(lagen("plan", "-m", header("laguna-s", "q4_k_m"), "--arch", "sm_121a", "--json", "--kv", "q8_0"))
+    assert p["memory"]["kv"] == FULL * (12 * 262144 + 36 * SLIDING) * 17 // 32, p["memory"]
+
+
+def recipes_of_full_size_models_are_found():
+    for recipe, name in (("laguna-s", "laguna-s"), ("laguna-xs", "laguna-xs"), ("laguna-m1-like", "laguna-m1")):
+        p = json.loads(lagen("plan", "-m", header(recipe, "q4_k_m"), "--arch", "sm_121a", "--json"))
+        assert p["recipe"] == name and p["unused_tensors"] == [], (recipe, p)
+
+
+def types_that_published_files_mix_are_planned():
+    """F16 or Q8_0 attention beside K-quant experts, types that change from layer to layer."""
+    for types in ("q4_k_m_f16", "q8_0_q4_k", "routed_q2_k"):
+        p = json.loads(lagen("plan", "-m", header("laguna-s", types), "--arch", "sm_121a", "--json"))
+        assert p["facts"] > 20000, types
+
+
 tap.main([recipes_have_the_sizes_of_published_files, right_files_plan, wrong_files_are_refused,
-          wrong_tensors_are_refused, rings_hold_window_and_step, contexts_are_what_the_file_says])
+          wrong_tensors_are_refused, rings_hold_window_and_step, contexts_are_what_the_file_says,
+          heads_make_no_threads, what_grows_is_on_x, indexes_are_wide, heads_are_refused, one_gpu,
+          full_size_models_are_planned_at_once, recipes_of_full_size_models_are_found,
+          types_that_published_files_mix_are_planned])

@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "bend.h"
+#include "named.h"
 #include "plans.h"
 
 /* ---- what may be bent unnoticed */
@@ -575,7 +576,7 @@ int main(void) {
         cmocka_unit_test(rows_on_y_are_refused),
         cmocka_unit_test(cut_grids),
         cmocka_unit_test(limits_of_the_row),
-        cmocka_unit_test(wide_indexes),
+        named_test("A13 A15 indexes beyond 2^31 need 64 bits", wide_indexes),
         cmocka_unit_test(rings_hold_window_and_step),
         cmocka_unit_test(steps_too_large_to_try),
         cmocka_unit_test(memory_may_run_out),

@@ -26,10 +26,11 @@ SETTINGS = {
 }
 
 
-def run(command, env=None, check=True):
+def run(command, env=None, check=True, cwd=None):
     p = subprocess.run(
         [str(c) for c in command],
         env=env,
+        cwd=cwd,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -169,7 +170,7 @@ def soft_sources(folder, kernels, bend):
     return source
 
 
-def softgpu(folder, kernels, bend=None):
+def softgpu(folder, kernels, bend=None, san=()):
     """A driver that executes the kernels of the program in `folder` on this machine, or Skip."""
     if shutil.which("g++") is None:
         raise toolkit.tap.Skip("g++ is not installed")
@@ -189,7 +190,8 @@ def softgpu(folder, kernels, bend=None):
     if out.exists() and out.stat().st_mtime > newest:
         return out
     includes = [f"-I{folder}/src/lib", f"-I{here}", f"-I{ROOT}/runtime"]
-    run([*CXX, *includes, "-c", source, "-o", source.with_suffix(".o")])
+    recorder = ROOT / ("build/san/librec.a" if san else "build/librec.a")
+    run([*CXX, *san, *includes, "-c", source, "-o", source.with_suffix(".o")])
     for name in ("softgpu.c", "driver.c", "switch.S"):
         run(
             [
@@ -197,6 +199,7 @@ def softgpu(folder, kernels, bend=None):
                 "-std=gnu11",
                 "-O2",
                 "-fPIC",
+                *san,
                 *includes,
                 "-c",
                 here / name,
@@ -210,9 +213,10 @@ def softgpu(folder, kernels, bend=None):
         [
             "g++",
             "-shared",
+            *san,
             *objects,
             "-Wl,--whole-archive",
-            ROOT / "build/librec.a",
+            recorder,
             "-Wl,--no-whole-archive",
             "-o",
             out,

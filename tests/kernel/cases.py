@@ -66,6 +66,8 @@ WINDOW_STEPS = [[(0, 0, 33)], [(1, 99, 3)], [(2, 350, 20)], [(1, 1000, 17), (0, 
 SMALL_WINDOW_STEPS = [[(0, 0, 9)], [(1, 6, 1)], [(1, 7, 1)], [(1, 8, 1)], [(2, 62, 3)], [(0, 250, 17)],
                       [(1, 1021, 5), (2, 511, 2)]]
 
+VOCABULARIES = (320, 321, 383, 511, 513)
+
 CASES = [
     matmul(576, ("q4_1", 576), ("q4_1", 192), ("q4_1", 192), T=(1, 2, 8, 16, 17, 33, 130)),
     matmul(288, ("q4_1", 17), epilogue="add"),
@@ -95,6 +97,8 @@ CASES = [
     matmul(300, ("f32", 17, "b")),
     matmul(64, ("f16", 16)),
     matmul(259, ("bf16", 3), epilogue="add"),
+    matmul(96, ("q4_0", 33)), matmul(192, ("q8_0", 17), epilogue="add"), matmul(320, ("q4_0", 16), ("q8_0", 17)),
+    *[matmul(64, ("q8_0", V), rows="L", T=(1, 3)) for V in VOCABULARIES],
     embed("f32", 259), embed("f16", 64), embed("bf16", 300), embed("q4_0", 288),
     embed("q4_1", 576), embed("q5_0", 32), embed("q5_1", 288), embed("q8_0", 576),
     embed("q2_k", 512),
@@ -118,8 +122,8 @@ CASES = [
     attn(4, 2, 48, gate="element", steps=ATTN_STEPS[1:8:2]),
     attn(4, 2, 64, kv="q8_0"), attn(9, 1, 128, kv="q8_0", gate="head", steps=ATTN_STEPS[2:8:2]),
     attn(2, 1, 32, window=64, cap=256, steps=SMALL_WINDOW_STEPS, kv="q8_0", gate="element"),
-    laguna_table("G09 angles of Laguna's layers that see everything", *archs.rope_frequencies(64, 5e5, YARN)),
-    laguna_table("G09 angles of Laguna's layers with a window", *archs.rope_frequencies(128, 1e4, {"type": "none"})),
+    laguna_table("G09 angles where every position is seen", *archs.rope_frequencies(64, 5e5, YARN)),
+    laguna_table("G09 angles in windows", *archs.rope_frequencies(128, 1e4, {"type": "none"})),
     attn(1, 1, 16, cap=70144, slots=1, flat=60000.0, case="G04 long and large sums stay finite",
          steps=[[(0, 69999, 2)]]),
     attn(2, 2, 96, steps=ATTN_STEPS[2:5], case="G12 heads of 96 and halves"),

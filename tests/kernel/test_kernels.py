@@ -165,8 +165,11 @@ def check_float64(t, runs, results):
 NAMED = {
     "A08 experts with no rows, and with all of them": lambda op, n: "E" in op and op["family"] != "router_topk" and n % 3,
     "A16 routers of 31, 32, 33, 128, 160, 256, 257 and 512 experts": lambda op, n: op["family"] == "router_topk",
+    "A19 A21 rows of 64, 96, 192 and 320 columns": lambda op, n: op["family"] == "matmul" and op["K"] in (64, 96, 192, 320),
+    "A20 vocabularies that are no whole number of strips": lambda op, n: op["family"] == "matmul"
+    and op["parts"][0]["n"] in cases.VOCABULARIES,
     "A25 rows of several sequences that cross a tile together": lambda op, n: op["family"] == "moe_sort" and n == 67,
-    "A26 logits of -1e5, infinities and NaN": lambda op, n: op["family"] == "router_topk" and n > 8,
+    "A24 A26 equal logits, -1e5, infinities and NaN": lambda op, n: op["family"] == "router_topk" and n > 8,
 }
 
 

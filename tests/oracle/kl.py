@@ -7,7 +7,7 @@ says otherwise.
 
 Without llama-cpp-python the bound is the one in bounds.json, which --record writes. Cases are a
 recipe of models/synth with a tensor type or mix, and SmolLM2. The quick set has some of them; --all
-has every one, and SmolLM2 with 3 x 1,024 positions in place of 3 x 352.
+has every one, and some with 3 x 1,024 positions in place of 3 x 352.
 """
 import argparse
 import json
@@ -19,6 +19,7 @@ import numpy as np
 import llamacpp
 import oracle
 import program
+import requantize
 import tap
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -26,6 +27,7 @@ BOUNDS = HERE / "bounds.json"
 FACTOR, FLOOR = 1.10, 1e-6
 POSITIONS, LONG_POSITIONS = 352, 1024
 SEEDS = (0, 1, 2)
+LONGER = ("SmolLM2", "laguna-odd")  # with --all; few experts of random weights: one pick on an edge weighs much
 
 # recipe, types (None = the recipe's own), whether the quick set has it; type of keys and values
 CASES = [
@@ -45,6 +47,15 @@ CASES = [
     ("llama-yarn", None, True), ("llama-nvfp4", None, True), ("SmolLM2", None, True),
     ("llama-wide", "bf16", False, "q8_0"), ("laguna-dense", None, True), ("laguna-dense", "f32", False),
     ("laguna-dense", "f32", True, "q8_0"),
+    ("laguna-w8", None, True), ("laguna-w8", "q8_0", False), ("laguna-odd", None, False),
+    ("laguna-odd", "mixed_32", False), ("laguna-w64", None, False),
+    ("laguna-w64", "mixed_k", False), ("laguna-w64", "q4_k_m_f16", False), ("laguna-w64", "q8_0_q4_k", False),
+    ("laguna-w64", "routed_q2_k", False), ("laguna-w64", "bf16", False, "q8_0"),
+    ("laguna-w64", "ud_q3_k_m", False), ("laguna-w64", "ud_iq2_m", False),
+    ("laguna-tiny", None, True), ("laguna-tiny", None, False, "q8_0"),
+    *[("laguna-tiny", t, False) for t in (
+        "f32", "f16", "bf16", "q4_0", "q4_1", "q5_0", "q5_1", "q8_0", "q2_k", "q3_k", "q4_k", "q5_k", "q6_k", "iq4_nl",
+        "iq4_xs", "mxfp4", "nvfp4")],
 ]
 
 
@@ -80,6 +91,9 @@ class Case:
     def file(self, seed):
         if self.recipe == "SmolLM2":
             return program.SMOLLM2
+        if self.recipe == "laguna-tiny":
+            path = program.WORK / f"{self.name.replace(' ', '-')}.gguf"
+            return requantize.requantize(program.LAGUNA_TINY, self.types, path) if self.types else program.LAGUNA_TINY
         return program.synth(self.recipe, self.types, seed, self.name.replace(" ", "-"))
 
     def program(self, path):
@@ -88,8 +102,9 @@ class Case:
         return program.build(path, kv=self.kv)
 
     def tokens(self, seed, n, n_vocab):
-        if self.recipe == "SmolLM2":
-            return json.loads((HERE / "smollm2_tokens.json").read_text())["sequences"][seed][:n]
+        texts = {"SmolLM2": "smollm2_tokens.json", "laguna-tiny": "laguna_tiny_tokens.json"}
+        if self.recipe in texts:
+            return json.loads((HERE / texts[self.recipe]).read_text())["sequences"][seed][:n]
         return random_tokens(seed, n, n_vocab)
 
 
@@ -144,7 +159,7 @@ def record(cases):
     bounds = load_bounds()
     bounds["how"] = f"kl.py --record with {llamacpp.version()}; mean over seeds 0 1 2, KV as the case says"
     for case, _ in cases:
-        for n in (POSITIONS, LONG_POSITIONS) if case.recipe == "SmolLM2" else (POSITIONS,):
+        for n in (POSITIONS, LONG_POSITIONS) if case.recipe in LONGER else (POSITIONS,):
             _, other = measure(case, n, False, True)
             bounds["cases"].setdefault(case.name, {})[str(n)] = float(f"{other:.4g}")
         print(case.name, bounds["cases"][case.name], flush=True)
@@ -161,7 +176,7 @@ def selected(names, everything):
 
 def main(argv):
     ap = argparse.ArgumentParser(description="KL of emitted programs beside llama.cpp")
-    ap.add_argument("--all", action="store_true", help="all cases, and SmolLM2 with more positions")
+    ap.add_argument("--all", action="store_true", help="all cases, and some with more positions")
     ap.add_argument("--case", action="append", help="only this case, as in 'llama-576 q4_1'")
     ap.add_argument("--record", action="store_true", help="measure llama.cpp and write bounds.json")
     args = ap.parse_args(argv)
@@ -180,7 +195,7 @@ def main(argv):
         if case.recipe == "SmolLM2" and not program.SMOLLM2.exists():
             t.skip("KL of SmolLM2", f"{program.SMOLLM2.relative_to(program.ROOT)} is not there")
             continue
-        longer = args.all and case.recipe == "SmolLM2"
+        longer = args.all and case.recipe in LONGER
         check(t, case, LONG_POSITIONS if longer else POSITIONS, bounds)
     return t.done()
 

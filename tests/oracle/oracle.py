@@ -44,7 +44,7 @@ def rms_norm(x, weight, eps):
 
 
 def silu(x):
-    return x / (1.0 + np.exp(-x))
+    return x / (1.0 + np.exp(-np.maximum(x, -700.0)))
 
 
 class Oracle:

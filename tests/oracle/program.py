@@ -8,6 +8,7 @@ import numpy as np
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = ROOT / os.environ.get("LAGEN_BUILD", "build")
 LAGEN = BUILD / "lagen"
+LAGUNA_TINY = ROOT / "models" / "laguna-tiny" / "laguna-tiny.gguf"
 SMOLLM2 = ROOT / "build" / "models" / "SmolLM2-135M-Instruct.Q4_1.gguf"
 WORK = BUILD / "oracle"  # models and programs of these tests
 

@@ -48,7 +48,7 @@ class Tap:
 
 
 def named(name):
-    """Gives a test a name of words: @named("G06 chunks longer than the window")."""
+    """Gives a test a name of words, with the ids of its cases in front (docs/cases.md)."""
     def name_it(function):
         function.__name__ = name
         return function

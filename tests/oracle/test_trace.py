@@ -7,7 +7,7 @@ import program
 import tap
 import trace
 
-RECIPES = ("llama-tiny", "laguna-dense")
+RECIPES = ("llama-tiny", "laguna-dense", "laguna-w8", "laguna-odd")
 TOKENS = 60  # more than four windows of 8
 
 

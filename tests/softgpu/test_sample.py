@@ -130,7 +130,7 @@ def main():
         return t.done()
     (soft.WORK / "sample").mkdir(parents=True, exist_ok=True)
     p = run(build(soft.WORK / "sample", VOCABULARIES))
-    t.check("the_device_chooses_the_hosts_tokens", p.returncode == 0, p.stdout + p.stderr)
+    t.check("A17 a device chooses the tokens of the host, vocabularies of any size", p.returncode == 0, p.stdout + p.stderr)
     t.note(p.stdout)
     for seed in SEEDS:
         p = run(build(soft.WORK / "sample_seed", {2100: 100}, seed))
