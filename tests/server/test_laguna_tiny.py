@@ -7,9 +7,9 @@ import re
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
-from client import ROOT, Server, tap
+import laguna
+from client import Server, tap
 
-MODEL = ROOT / "models" / "laguna-tiny" / "laguna-tiny.gguf"
 PARAMETERS = {"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}}, "required": ["a", "b"]}
 OPENAI_TOOLS = [{"type": "function", "function": {"name": "add", "description": "Adds two numbers.", "parameters": PARAMETERS}}]
 ANTHROPIC_TOOLS = [{"name": "add", "description": "Adds two numbers.", "input_schema": PARAMETERS}]
@@ -18,15 +18,6 @@ SUM = "What is 17 plus 25?"
 
 def user(text):
     return [{"role": "user", "content": text}]
-
-
-def build():
-    import program
-    if not MODEL.exists() or not program.LAGEN.exists():
-        raise tap.Skip("build/lagen or the model is not there")
-    out = program.WORK / "laguna-tiny-server"
-    made = program.run([program.LAGEN, "build", "--model", MODEL, "--arch", "native", "--ctx", 8192, "--slots", 8, "--out", out])
-    return made.decode().strip().splitlines()[-1][:-4] + "-server"
 
 
 def openai_calculator(c, stream):
@@ -119,7 +110,7 @@ def test_laguna_tiny():
         import openai
     except ImportError as e:
         raise tap.Skip(f"the Python package {e.name} is not installed")
-    program = build()
+    program = laguna.build()
     with Server(program=program) as s:
         oa = openai.OpenAI(base_url=f"http://127.0.0.1:{s.port}/v1", api_key="x", max_retries=0)
         an = anthropic.Anthropic(base_url=f"http://127.0.0.1:{s.port}", api_key="x", max_retries=0)
