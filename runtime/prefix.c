@@ -391,6 +391,7 @@ static uint32_t take_run(rt_prefix *p, uint32_t k, uint32_t i, uint32_t end, uin
             *run_end = at;
             return end;
         }
+        rt_pages_touch(&p->pages, page, k); /* the next one must not make room with it */
         at++;
     }
     *run_end = at;

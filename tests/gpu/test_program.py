@@ -10,6 +10,8 @@ import subprocess
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "server"))
+import client  # noqa: E402
 import program  # noqa: E402
 import toolkit  # noqa: E402
 from program import LAGEN, OPTIONS, WORK, run  # noqa: E402
@@ -166,6 +168,27 @@ def answers_are_those_of_the_cpu_program():
     assert decode.count("cuStreamSynchronize") == steps, decode
 
 
+def the_server_goes_on_from_stored_prefixes():
+    """Two talks take turns in one slot: what is restored to the device gives the texts of the CPU's server, which stores nothing."""
+    gpu = gpu_program()
+    cpu = program.build("cpu", "native", *OPTIONS)[0]
+    driver = program.softgpu(gpu, kernels_of(gpu)["kernels"])
+    soft = program.driver_env(driver, program.settings("server"))
+    talks = ["the cat sees the dog and the bird", "a tree stands on the green hill"]
+    with client.Server("--slots", 1, program=str(gpu / "tiny-server"), env=soft) as s:
+        with client.Server("--slots", 1, "--prefix-store", 0, program=str(cpu / "tiny-server")) as plain:
+            for turn in range(3):
+                for i, text in enumerate(talks):
+                    body = {"prompt": text, "max_tokens": 6, "temperature": 0.8, "seed": turn, "logprobs": 2}
+                    got, want = s.post("/v1/completions", body).json, plain.post("/v1/completions", body).json
+                    assert got["choices"] == want["choices"], (turn, i, got, want)
+                    cached = got["usage"]["prompt_tokens_details"]["cached_tokens"]
+                    n = got["usage"]["prompt_tokens"]
+                    assert cached >= n - 32 and cached >= 16 if turn > 0 else cached < 16, (turn, i, got["usage"])
+                    talks[i] = text + got["choices"][0]["text"].encode("ascii", "ignore").decode() + " and a word more"
+        assert s.metric(r'prefix_lookups_total\{found="store"\}') == 4
+
+
 def run_bytes(command, env):
     p = subprocess.run([str(c) for c in command], env=env, stdin=subprocess.DEVNULL, capture_output=True)
     assert p.returncode == 0, p.stderr
@@ -296,6 +319,7 @@ TESTS = [
     emulated_bits_are_those_of_the_cpu_program,
     a_launch_begins_before_the_one_in_front_has_run,
     answers_are_those_of_the_cpu_program,
+    the_server_goes_on_from_stored_prefixes,
     rows_on_y_end_at_65535_without_a_tile,
     bent_cubins_are_not_linked,
     other_cubins_are_found_by_verify,

@@ -265,7 +265,7 @@ static void texts_do_not_depend_on_a_store(void **state) {
     (void)state;
     static shape s;
     static const uint32_t windows[] = {1, 2, 15, 16, 17, 63, 64, 65, 100, 128, 250};
-    for (uint32_t i = 0; i < 60; i++) {
+    for (uint32_t i = 0; i < 300; i++) {
         uint32_t w1 = windows[below(11)];
         uint32_t w2 = windows[below(11)];
         const cache_row mixed[] = {{2, 0, 4}, {2, 0, 3}, {1, w1, 8}, {3, w2, 1}, {0, 0, 0}};
@@ -274,8 +274,10 @@ static void texts_do_not_depend_on_a_store(void **state) {
         const cache_row *kinds[] = {mixed, mixed, full, rings};
         make(&s, kinds[i % 4], BLOCK * (1 + below(40)) + below(BLOCK), 1 + below(3), 1 + below(90));
         start(&s);
-        /* from a few pages to more than everything */
-        rt_prefix *p = open_store((uint64_t)60000 << below(6));
+        rt_prefix *p = NULL; /* from a few pages to more than everything */
+        for (uint64_t n = (uint64_t)20000 << below(7); p == NULL; n *= 2) {
+            rt_prefix_open(engine, n, &p, NULL);
+        }
         random_use(p, 120);
         stop(p);
     }
