@@ -108,7 +108,8 @@ bool rt_reuse_save(rt_reuse *r, uint32_t i, lb_err *err) {
 static bool goes_on(const rt_reuse *r, uint32_t i, const uint32_t *prompt, uint32_t n) {
     const rt_seq *q = &r->engine->seqs[i];
     uint32_t same = rt_seq_common(q, prompt, n);
-    return same + NEAR >= r->slots[i].prompt_end || same == q->n_tokens;
+    uint32_t end = r->slots[i].prompt_end;
+    return (same + NEAR >= end && same >= end / 2) || same == q->n_tokens;
 }
 
 /* Slots that are in use or kept for others know more of the prompt: by way of the store. */

@@ -10,12 +10,13 @@ import subprocess
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "server"))
-import client  # noqa: E402
 import program  # noqa: E402
 import toolkit  # noqa: E402
 from program import LAGEN, OPTIONS, WORK, run  # noqa: E402
 from toolkit import BUILD, ROOT, tap  # noqa: E402
+
+sys.path.insert(0, str(ROOT / "tests" / "server"))
+import client  # noqa: E402
 
 IDS = [1 + 37 * i % 311 for i in range(75)]
 
@@ -174,7 +175,7 @@ def the_server_goes_on_from_stored_prefixes():
     cpu = program.build("cpu", "native", *OPTIONS)[0]
     driver = program.softgpu(gpu, kernels_of(gpu)["kernels"])
     soft = program.driver_env(driver, program.settings("server"))
-    talks = ["the cat sees the dog and the bird", "a tree stands on the green hill"]
+    talks = [4 * "the cat sees the dog and the bird. ", 4 * "a tree stands on the green hill. "]
     with client.Server("--slots", 1, program=str(gpu / "tiny-server"), env=soft) as s:
         with client.Server("--slots", 1, "--prefix-store", 0, program=str(cpu / "tiny-server")) as plain:
             for turn in range(3):
@@ -184,7 +185,7 @@ def the_server_goes_on_from_stored_prefixes():
                     assert got["choices"] == want["choices"], (turn, i, got, want)
                     cached = got["usage"]["prompt_tokens_details"]["cached_tokens"]
                     n = got["usage"]["prompt_tokens"]
-                    assert cached >= n - 32 and cached >= 16 if turn > 0 else cached < 16, (turn, i, got["usage"])
+                    assert cached >= max(64, n - 40) if turn > 0 else cached < 16, (turn, i, got["usage"])
                     talks[i] = text + got["choices"][0]["text"].encode("ascii", "ignore").decode() + " and a word more"
         assert s.metric(r'prefix_lookups_total\{found="store"\}') == 4
 
