@@ -25,14 +25,34 @@ local function operands(op, kv)
   local v = descr.operand("v", "read", tostring(attn.cells(op)), kv.elem_bytes, 64)
   k.indexed = "step: slot < slots, pos % cap < cap"
   v.indexed = k.indexed
-  return { descr.operand("qkv", "read", "T * " .. attn.width(op), 4, 64), k, v,
-           descr.operand("y", "write", "T * " .. op.n_head * op.hd, 4, 64) }
+  local list = { descr.operand("qkv", "read", "T * " .. attn.width(op), 4, 64), k, v }
+  if has(op, "split") then list[4], list[5] = attn.split_operands(op, descr.operand) end
+  list[#list + 1] = descr.operand("y", "write", "T * " .. op.n_head * op.hd, 4, 64)
+  return list
+end
+
+local function params(op, kv)
+  local list = { descr.param("qkv", "const float *"), descr.param("k", "const " .. kv.ctype .. " *"),
+                 descr.param("v", "const " .. kv.ctype .. " *") }
+  if has(op, "split") then list[4], list[5] = attn.split_params() end
+  list[#list + 1] = descr.param("y", "float *")
+  list[#list + 1] = descr.step_param()
+  return list
+end
+
+local function covers(op, tile)
+  local list = { { param = "y", rows = { axis = "rows", tile = tile.rows, n = "T" },
+                   cols = { { axis = "heads", first = 0, tile = tile.heads * op.hd, begin = 0,
+                              n = op.n_head * op.hd } } } }
+  if has(op, "split") then list[2], list[3] = attn.split_covers(op) end
+  return list
 end
 
 -- The literals that change the arithmetic; what most models do without stands last.
 local function dims(op)
   local list = { op.n_head, op.n_kv, op.hd, name.f32(op.scale), op.window, op.cap, op.slots }
   if op.gate ~= "none" then list[#list + 1] = "gate" .. op.gate end
+  if has(op, "split") then list[#list + 1] = "split" end
   return list
 end
 
@@ -52,13 +72,7 @@ function module.describe(op)
                fold = "none" } },
     grid = { descr.row_ctas("T", tile.rows), tostring(exact_div(op.n_head, tile.heads)), "1" },
     block = 1,
-    params = { descr.param("qkv", "const float *"), descr.param("k", "const " .. kv.ctype .. " *"),
-               descr.param("v", "const " .. kv.ctype .. " *"), descr.param("y", "float *"),
-               descr.step_param() },
-    operands = operands(op, kv),
-    covers = { { param = "y", rows = { axis = "rows", tile = tile.rows, n = "T" },
-                 cols = { { axis = "heads", first = 0, tile = tile.heads * op.hd, begin = 0,
-                            n = op.n_head * op.hd } } } },
+    params = params(op, kv), operands = operands(op, kv), covers = covers(op, tile),
     scratch = tile.pairs * (1088 + op.hd * 20 + 64) + 1024,
     reduction = "splits256", tolerance = 1e-5,
     bytes = "min(slots, T) * " .. seen(op, "T") .. " * " .. op.n_kv * kv.block(op.hd) * kv.elem_bytes // 8 .. " + T * " .. op.n_head * op.hd * 8,
@@ -87,7 +101,8 @@ end
 % local width, tile, kv = attn.width(params), tile_of(params), attn.kv(params)
 % local block = kv.block(hd)
 % local pairs = tile.pairs
-% local share = tile.heads .. " heads of " .. tile.rows .. " rows"
+% local share = tile.heads .. " heads of " .. tile.rows .. " rows" ..
+%   (has(params, "split") and " and all their splits, so that part and count are idle" or "")
 % local does = "softmax(scale * q k) v in splits of 256 positions; a cta has " .. share
 % local shapes = "qkv [n_rows][" .. width .. "];  y [n_rows][" .. n_head * hd .. "]"
 ${descr.c_head(d, "kernel/attn.c.lua", does, shapes)}

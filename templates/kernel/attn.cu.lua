@@ -1,11 +1,8 @@
--- Attention, in two texts that compute the same bits: op.role "decode" for at most 8 rows, and "prefill" (also without
--- a role) for any number of them.
-local function file_of(role)
-  if role ~= "decode" and role ~= "prefill" then fail("attn: role '" .. tostring(role) .. "'") end
-  return "kernel/attn/" .. role .. ".cu.lua"
-end
+-- Attention, in two texts that compute the same bits: one for few rows, whose splits lie on ctas of their own (op.split),
+-- and one for any number of rows.
+local function file_of(op) return has(op, "split") and "kernel/attn/decode.cu.lua" or "kernel/attn/prefill.cu.lua" end
 
-function module.describe(op) return import(file_of(get(op, "role", "prefill"))).describe(op) end
+function module.describe(op) return import(file_of(op)).describe(op) end
 
 %%template
-${include(file_of(get(params, "role", "prefill")), params)}
+${include(file_of(params), params)}

@@ -16,6 +16,7 @@ local function operands(op, kv)
   list[#list + 1] = descr.operand("table", "read", "T * " .. op.n_rot, 4, 64)
   list[#list + 1] = k
   list[#list + 1] = v
+  if has(op, "count") then list[#list + 1] = descr.operand("count", "write", "T * " .. op.count, 4, 64) end
   return list
 end
 
@@ -28,6 +29,7 @@ local function params(op, kv)
   for _, p in ipairs({ { "table", "const float *" }, { "k", kv.ctype .. " *" }, { "v", kv.ctype .. " *" } }) do
     list[#list + 1] = descr.param(p[1], p[2])
   end
+  if has(op, "count") then list[#list + 1] = descr.param("count", "int32_t *") end
   list[#list + 1] = descr.step_param()
   return list
 end
@@ -37,6 +39,14 @@ local function dims(op)
   local list = { op.n_head, op.n_kv, op.hd, op.n_rot, op.pairing, op.cap, op.slots }
   if op.gate ~= "none" then list[#list + 1] = "gate" .. op.gate end
   if has(op, "eps") then list[#list + 1] = "norm" .. name.f32(op.eps) end
+  if has(op, "count") then list[#list + 1] = "count" .. op.count end
+  return list
+end
+
+local function covers(op, q)
+  local list = { { param = "qkv", partial = true, rows = { axis = "rows", tile = 1, n = "T" },
+                   cols = { { first = 0, tile = q, begin = 0, n = q } } } }
+  if has(op, "count") then list[2] = descr.whole_rows("count", "T", 1, op.count) end
   return list
 end
 
@@ -51,8 +61,7 @@ function module.describe(op)
     axes = { descr.rows_axis("T", 1) },
     grid = { "T", "1", "1" }, block = 1,
     params = params(op, kv), operands = operands(op, kv),
-    covers = { { param = "qkv", partial = true, rows = { axis = "rows", tile = 1, n = "T" },
-                 cols = { { first = 0, tile = q, begin = 0, n = q } } } },
+    covers = covers(op, q),
     scratch = 12 * op.hd + 1280, reduction = "none", tolerance = 1e-6,
     bytes = "T * " .. (attn.width(op) * 8), flops = "T * " .. flops,
     includes = { op.hw.isa, "isa_math.h" }, features = { "f16" },
@@ -165,5 +174,8 @@ ${descr.c_open(d)}
             store_key(key, p.k + cell, at);
             store_value(k + ${n_kv * hd}, p.v + cell, at);
         }
+% if has(params, "count") then
+        memset(p.count + (size_t)t * ${count}, 0, ${count} * sizeof *p.count);
+% end
     }
 }

@@ -55,6 +55,11 @@ ${cuda.open(d)}
     const float *table = p.table + (size_t)t * ${n_rot};
     float *row = p.qkv + (size_t)t * ${width};
     const size_t cell = (size_t)slot * ${n_kv * attn.head_cells(params)};
+% if has(params, "count") then
+    for (uint32_t i = isa_thread(); i < ${count}; i += 256) {
+        p.count[(size_t)t * ${count} + i] = 0; /* for the attention that follows */
+    }
+% end
 % if normed then
 
     for (uint32_t head = isa_warp(); head < ${n_head + n_kv}; head += 8) {

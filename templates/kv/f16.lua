@@ -7,6 +7,7 @@
 --   block(hd)           its elements in a block of 16 positions of one head
 --   c_load, c_store     C: ISA_N positions of a dimension of keys, ISA_N dimensions of a value; one head's row in
 --   cu_load, cu_store   CUDA: one element; all key heads of a row, by all threads of a cta
+--   cu_load_wide        CUDA: two keys of a dimension; n dimensions of a value (2, 4 or 8)
 module.ctype = "uint16_t"
 module.elem = "f16"
 module.elem_bytes = 2
@@ -58,6 +59,28 @@ ISA_FN float kv_key(const uint16_t *keys, uint32_t t, uint32_t dim) {
 /* Dimension `dim` of value t of those at `values`. */
 ISA_FN float kv_value(const uint16_t *values, uint32_t t, uint32_t dim) {
     return isa_half(values[(size_t)t * ${hd} + dim]);
+}
+
+%%template cu_load_wide(hd, n)
+/* Dimension `dim` of keys t and t + 1 (t even) of those at `keys`. */
+ISA_FN void kv_keys2(const uint16_t *keys, uint32_t t, uint32_t dim, float (&key)[2]) {
+    const uint32_t both = isa_load_x1(keys + t / 16 * ${16 * hd} + 16 * dim + t % 16);
+    key[0] = isa_half(both & 0xffffu);
+    key[1] = isa_half(both >> 16);
+}
+
+/* Dimensions dim .. dim + ${n - 1} (a multiple of ${n}) of value t of those at `values`. */
+ISA_FN void kv_values${n}(const uint16_t *values, uint32_t t, uint32_t dim, float (&value)[${n}]) {
+% if n == 2 then
+    const uint32_t w[1] = {isa_load_x1(values + t * ${hd} + dim)};
+% else
+    const isa_x${n // 2} all = isa_load_x${n // 2}(values + t * ${hd} + dim);
+    const uint32_t *w = all.w;
+% end
+#pragma unroll
+    for (uint32_t i = 0; i < ${n}; i++) {
+        value[i] = isa_half(w[i / 2] >> 16 * (i % 2) & 0xffffu);
+    }
 }
 
 %%template cu_store(hd, n_kv, cap, threads)

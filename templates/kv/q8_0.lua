@@ -84,6 +84,34 @@ ISA_FN float kv_value(const int8_t *values, uint32_t t, uint32_t dim) {
     return (float)cells[t % 16 * ${hd} + dim] * isa_half(scales[t % 16 * ${hd // 32} + dim / 32]);
 }
 
+%%template cu_load_wide(hd, n)
+/* Dimension `dim` of keys t and t + 1 (t even) of those at `keys`. */
+ISA_FN void kv_keys2(const int8_t *keys, uint32_t t, uint32_t dim, float (&key)[2]) {
+    const int8_t *cells = keys + t / 16 * ${17 * hd};
+    const uint32_t d = isa_load_x1(cells + ${16 * hd} + (dim / 32 * 16 + t % 16) * 2);
+    const uint32_t both = *(const uint16_t *)(const void *)(cells + 16 * dim + t % 16);
+    key[0] = (float)(int8_t)both * isa_half(d & 0xffffu);
+    key[1] = (float)(int8_t)(both >> 8) * isa_half(d >> 16);
+}
+
+/* Dimensions dim .. dim + ${n - 1} (a multiple of ${n}) of value t of those at `values`. */
+ISA_FN void kv_values${n}(const int8_t *values, uint32_t t, uint32_t dim, float (&value)[${n}]) {
+    const int8_t *cells = values + t / 16 * ${17 * hd};
+    const uint16_t *scales = (const uint16_t *)(const void *)(cells + ${16 * hd});
+    const float d = isa_half(scales[t % 16 * ${hd // 32} + dim / 32]);
+    const void *at = cells + t % 16 * ${hd} + dim;
+% if n == 8 then
+    const isa_x2 all = isa_load_x2(at);
+    const uint32_t *w = all.w;
+% else
+    const uint32_t w[1] = {${n == 4 and "isa_load_x1(at)" or "*(const uint16_t *)at"}};
+% end
+#pragma unroll
+    for (uint32_t i = 0; i < ${n}; i++) {
+        value[i] = (float)(int8_t)(w[i / 4] >> 8 * (i % 4)) * d;
+    }
+}
+
 %%template cu_store(hd, n_kv, cap, threads)
 /* A warp's 32 numbers to bytes: returns this lane's, with the scale of all as a half. */
 ISA_FN int8_t to_byte(float x, uint16_t *d) {

@@ -69,6 +69,10 @@ ISA_FN uint32_t isa_cta_y() {
     return blockIdx.y;
 }
 
+ISA_FN uint32_t isa_cta_z() {
+    return blockIdx.z;
+}
+
 /* Byte `offset` of the cta's dynamic shared memory. */
 ISA_FN unsigned char *isa_smem(uint32_t offset) {
     return isa_shared_bytes + offset;
@@ -94,6 +98,25 @@ ISA_FN void isa_let_launch() {
 #if __CUDA_ARCH__ >= 900
     asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
 #endif
+}
+
+/* ---- between ctas of one launch: what a thread writes before its fence, a cta that counts it afterwards may read behind a
+ * fence of its own */
+
+ISA_FN void isa_fence() {
+    __threadfence();
+}
+
+/* ++*p in global memory; what it was. */
+ISA_FN uint32_t isa_arrive(int32_t *p) {
+    return (uint32_t)atomicAdd(p, 1);
+}
+
+/* What another cta may have written. */
+ISA_FN float isa_load_other(const float *p) {
+    float x;
+    asm volatile("ld.global.cg.f32 %0, [%1];" : "=f"(x) : "l"(p));
+    return x;
 }
 
 /* ---- weights: memory that no kernel writes */
@@ -200,6 +223,18 @@ ISA_FN float isa_warp_max(float x) {
     for (int s = 16; s > 0; s /= 2) {
         float other = __shfl_xor_sync(0xffffffffu, x, s);
         x = x > other ? x : other;
+    }
+    return x;
+}
+
+/* The greatest of `first` and the numbers of lanes 0..l-1. */
+ISA_FN float isa_warp_max_before(float first, float x) {
+    x = __shfl_up_sync(0xffffffffu, x, 1);
+    x = threadIdx.x % 32 == 0 ? first : x;
+#pragma unroll
+    for (unsigned s = 1; s < 32; s *= 2) {
+        const float other = __shfl_up_sync(0xffffffffu, x, s);
+        x = threadIdx.x % 32 >= s && other > x ? other : x;
     }
     return x;
 }

@@ -43,6 +43,10 @@ ISA_FN uint32_t isa_cta_y() {
     return soft_now.cta[1];
 }
 
+ISA_FN uint32_t isa_cta_z() {
+    return soft_now.cta[2];
+}
+
 ISA_FN unsigned char *isa_smem(uint32_t offset) {
     return soft_now.smem + offset;
 }
@@ -57,6 +61,18 @@ ISA_FN void isa_wait_launch() {
 
 ISA_FN void isa_let_launch() {
     soft_let();
+}
+
+/* Ctas run one after the other here. */
+ISA_FN void isa_fence() {
+}
+
+ISA_FN uint32_t isa_arrive(int32_t *p) {
+    return (uint32_t)(*p)++;
+}
+
+ISA_FN float isa_load_other(const float *p) {
+    return *p;
 }
 
 ISA_FN uint32_t isa_load_w8(const uint8_t *p) {
@@ -166,6 +182,16 @@ static inline void isa_host_max(const void *in, void *out) {
     }
 }
 
+/* in: what each lane has, then `first` of each. */
+static inline void isa_host_max_before(const void *in, void *out) {
+    const float(*lane)[2] = (const float(*)[2])in;
+    float best = lane[0][1], *all = (float *)out;
+    for (int l = 0; l < 32; l++) {
+        all[l] = best;
+        best = best > lane[l][0] ? best : lane[l][0];
+    }
+}
+
 static inline void isa_host_umax(const void *in, void *out) {
     const uint32_t *lane = (const uint32_t *)in;
     uint32_t best = lane[0], *all = (uint32_t *)out;
@@ -208,6 +234,13 @@ ISA_FN float isa_warp_sum(float x) {
 ISA_FN float isa_warp_max(float x) {
     float y;
     soft_warp(isa_host_max, &x, sizeof x, &y, sizeof y);
+    return y;
+}
+
+ISA_FN float isa_warp_max_before(float first, float x) {
+    const float in[2] = {x, first};
+    float y;
+    soft_warp(isa_host_max_before, in, sizeof in, &y, sizeof y);
     return y;
 }
 

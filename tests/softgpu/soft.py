@@ -10,6 +10,8 @@ import struct
 import subprocess
 import sys
 
+import numpy as np
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tests" / "kernel"), str(ROOT / "tests" / "oracle")]
 import test_kernels as cpu  # noqa: E402
@@ -35,7 +37,11 @@ def why_not():
 def roles(op):
     """The op tables that a GPU program makes of one: two where a family has roles."""
     op = dict(op, hw=HW)
-    return [dict(op, role=r) for r in ("decode", "prefill")] if op["family"] in ("matmul", "attn") else [op]
+    if op["family"] == "attn":
+        return [dict(op, role="decode", split=True), dict(op, role="prefill")]
+    if op["family"] == "rope_kv":
+        return [dict(op, count=3)]
+    return [dict(op, role=r) for r in ("decode", "prefill")] if op["family"] == "matmul" else [op]
 
 
 def cases():
@@ -143,6 +149,13 @@ def grid_of(d, step):
     return [cpu.evaluate(e, step) for e in d["grid"]]
 
 
+def all_operands(d, step, op, family):
+    """The family's operands, and what only CUDA kernels have: what ctas share, counters from 0 on, all else unset."""
+    more = {o["param"]: np.full(cpu.n_bytes(d, o, step, op), 0 if o["access"] == "both" else 255, np.uint8)
+            for o in d["operands"] if o["param"] not in family.operands}
+    return dict(family.operands, **more)
+
+
 def record(index, d, step, op, operands):
     """One record of harness.c; operands must have the size that the descriptor declares."""
     out = [struct.pack("<7I", index, *grid_of(d, step), step.n_rows, len(step.slot), len(step.logit))]
@@ -163,7 +176,7 @@ def split_output(data, runs, descriptors):
         got = {}
         for o in descriptors[index]["operands"]:
             if o["access"] != "read":
-                n = family.operands[o["param"]].nbytes
+                n = cpu.n_bytes(descriptors[index], o, step, op)
                 got[o["param"]] = data[at:at + n]
                 at += n
         results.append(got)
@@ -171,10 +184,17 @@ def split_output(data, runs, descriptors):
     return results
 
 
+def equal(op, got, plain):
+    """What the kernel has written is what the twin has; rows begin to be counted at 0."""
+    counts = np.frombuffer(got["count"], np.int32) if op["family"] == "rope_kv" else np.zeros(1)
+    return not counts.any() and all(bytes(got[k]) == plain[k].tobytes() for k in plain)
+
+
 def execute(program, descriptors, runs):
     """Runs a harness: (results, None), or (None, what it said) if it ended with an error."""
     folder = program.parent
-    (folder / "in.bin").write_bytes(b"".join(record(i, descriptors[i], s, op, f.operands) for i, op, s, f in runs))
+    (folder / "in.bin").write_bytes(b"".join(
+        record(i, descriptors[i], s, op, all_operands(descriptors[i], s, op, f)) for i, op, s, f in runs))
     env = dict(os.environ, ASAN_OPTIONS="detect_leaks=0:detect_stack_use_after_return=0")
     done = subprocess.run([program, folder / "in.bin", folder / "out.bin"], env=env, stderr=subprocess.PIPE, text=True)
     (folder / "in.bin").unlink()

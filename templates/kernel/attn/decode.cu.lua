@@ -1,153 +1,370 @@
--- A cta has one head of one row. In a split of 256 positions thread i has the score of position i; then four chains
--- of 64 positions for each dimension, and the split joins those before it.
-local descr = import("lib/descr.lua")
+-- A cta has a row's splits number `lane`, lane + lanes, .. for some query heads of one key head, which share what is read of
+-- its keys and values. In a split of 256 positions thread i has the scores of positions 2i and 2i + 1; then each warp makes
+-- the weights of some heads, and has one chain of 64 positions for all dimensions. A row with one split is done then; else
+-- splits go to `part`, and the last cta to have brought its own (`count`) joins all of them, in their order.
 local cuda = import("lib/descr_cuda.lua")
+local descr = import("lib/descr.lua")
 local c_kernel = import("kernel/attn.c.lua")
 local attn = import("lib/attn_parts.lua")
 
-local THREADS = 256
+local THREADS = 128
+local SMEM_OF_ALL = 96 * 1024 -- of an SM with least of it, less what the system keeps of four ctas
 
--- Elements of a dot product that are read at once: a divisor of the head, since a remainder costs registers.
-local function at_once(hd)
-  for _, n in ipairs({ 64, 32 }) do
-    if hd % n == 0 then return n end
-  end
-  return 16
+local function smem(op, s)
+  local weights, chains = s.heads * 256 * 4, 4 * s.heads * op.hd * 4
+  return { cuda.smem("q", s.heads * op.hd * 4), cuda.smem("weight", math.max(weights, chains)),
+           cuda.smem("of_head", 2 * s.heads * 4), cuda.smem("before", 4) }
+end
+
+-- The axes: rows, groups of heads, lanes.
+local function axes(s)
+  return { descr.rows_axis("T", 1), descr.dim_axis("heads", s.groups, "y"), descr.dim_axis("lanes", s.lanes, "z"), attn.splits }
+end
+
+local function covers(op, s)
+  local y = attn.covers(op, 1)[1]
+  y.cols[1].tile = s.heads * op.hd
+  y.last = { axis = "lanes", count = "count" }
+  local part, count = attn.split_covers(op, "heads")
+  return { y, part, count }
 end
 
 function module.describe(op)
+  local s = attn.split(op)
+  local shared = smem(op, s)
+  local _, bytes = cuda.smem_offsets(shared)
   return cuda.of(c_kernel.describe(op), {
-    name_suffix = "xdecode",
-    axes = { descr.rows_axis("T", 1), descr.dim_axis("heads", op.n_head, "y"), attn.splits },
-    grid = { "T", tostring(op.n_head), "1" }, block = THREADS, ctas_per_sm = 2,
-    covers = attn.covers(op, 1),
-    smem = { cuda.smem("q", op.hd * 4), cuda.smem("lane", THREADS * 4), cuda.smem("weight", THREADS * 4),
-             cuda.smem("chain", 4 * op.hd * 4), cuda.smem("top", 8 * 4) },
+    name_suffix = "xdecode", axes = axes(s), grid = { "T", tostring(s.groups), tostring(s.lanes) }, block = THREADS,
+    ctas_per_sm = math.max(1, math.min(4, SMEM_OF_ALL // bytes)), covers = covers(op, s), smem = shared,
     features = { "shuffle", "f16" },
   })
 end
 
+-- Dimensions whose keys are read at once, and groups of four positions whose values are: what registers allow.
+local function keys_at_once(hd, heads)
+  if hd % 64 == 0 and heads <= 4 then return 64 end
+  return hd % 32 == 0 and 32 or 16
+end
+
+local function fours_at_once(vector) return vector <= 2 and 8 or vector <= 4 and 4 or 2 end
+
 %%template
-% local d = module.describe(params)
-% local width, kv = attn.width(params), attn.kv(params)
+% local d, s = module.describe(params), attn.split(params)
+% local width, kv, vec = attn.width(params), attn.kv(params), attn.vector(hd)
 % local block, gates = kv.block(hd), (n_head + 2 * n_kv) * hd
-% local at = cuda.smem_offsets(d.smem)
-% local does = "softmax(scale * q k) v over splits of 256 positions; a cta has one head of one row"
-% local shapes = "qkv [n_rows][" .. width .. "];  y [n_rows][" .. n_head * hd .. "]"
+% local at, keys, elems = cuda.smem_offsets(d.smem), keys_at_once(hd, s.heads), s.heads * hd
+% local per_thread, per_warp = ceil_div(elems, THREADS), ceil_div(s.heads, 4)
+% local does = "softmax(scale * q k) v over splits of 256 positions; a cta has " .. s.heads .. " heads of one row and each " ..
+%   s.lanes .. "th of its splits"
+% local shapes = "qkv [n_rows][" .. width .. "];  part [n_rows][" .. s.groups .. "][" .. s.splits .. " splits][" .. s.tile ..
+%   "];  count [n_rows][" .. s.groups .. "];  y [n_rows][" .. n_head * hd .. "]"
 ${cuda.head(d, "kernel/attn/decode.cu.lua", does, shapes)}
 
 ${cuda.params(d)}
 
-${kv.cu_load(hd)}
+${kv.cu_load_wide(hd, vec)}
 
 /* The first position that one at `pos` sees; window 0: all. */
 ISA_FN uint32_t first_seen(uint32_t pos, uint32_t window) {
     return window == 0 || pos < window ? 0 : pos - (window - 1);
 }
 
-/* The greatest of the cta's numbers; `of_warp` is 8 floats that no thread reads any more. */
-ISA_FN float cta_max(float x, float *of_warp) {
-    const float mine = isa_warp_max(x);
-    if (isa_lane() == 0) {
-        of_warp[isa_warp()] = mine;
-    }
-    isa_barrier();
-    float best = of_warp[0];
+/* The scores of positions t and t + 1 of those at `keys` for all heads, into their rows of 256. */
+ISA_FN void scores_of(const float *q, const ${kv.ctype} *keys, uint32_t t, float *weight) {
+    float score[${s.heads}][2] = {};
+    for (uint32_t some = 0; some < ${hd}; some += ${keys}) {
 #pragma unroll
-    for (uint32_t i = 1; i < 8; i++) {
-        best = best > of_warp[i] ? best : of_warp[i];
-    }
-    return best;
-}
-
-/* The dot product of q with key t of those at `keys`. */
-ISA_FN float dot(const float *q, const ${kv.ctype} *keys, uint32_t t) {
-    float sum = 0.0f;
-#pragma unroll ${at_once(hd)}
-    for (uint32_t i = 0; i < ${hd}; i++) {
-        sum = isa_fma(q[i], kv_key(keys, t, i), sum);
-    }
-    return sum;
-}
-
-/* The chain of dimension `dim` over positions [begin, end) of the 64 from `base` on; absent ones are read as their
- * nearest neighbour, so that all reads can go out together, and left out. */
-ISA_FN float chain_of(const float *weight, const ${kv.ctype} *values, uint32_t dim, uint32_t base, uint32_t begin,
-    uint32_t end) {
-    float acc = 0.0f;
-#pragma unroll 32
-    for (uint32_t t = base; t < base + 64; t++) {
-        const uint32_t near = t < begin ? begin : t < end ? t : end - 1;
-        const float next = isa_fma(weight[near], kv_value(values, near, dim), acc);
-        acc = near == t ? next : acc;
-    }
-    return acc;
-}
-
-${cuda.open(d)}
-    float *q = (float *)(void *)isa_smem(${at.q}), *lane = (float *)(void *)isa_smem(${at.lane});
-    float *weight = (float *)(void *)isa_smem(${at.weight}), *chain = (float *)(void *)isa_smem(${at.chain});
-    float *of_warp = (float *)(void *)isa_smem(${at.top});
-    const uint32_t row = isa_cta_x(), head = isa_cta_y(), me = isa_thread();
-    isa_wait_launch();
-    isa_let_launch();
-    const uint32_t pos = p.step->pos_of_row[row], slot = p.step->slot_of_seq[p.step->seq_of_row[row]];
-    const uint32_t first = first_seen(pos, ${window});
-    const size_t cell = ((size_t)slot * ${n_kv} + head / ${n_head // n_kv}) * ${cap // 16 * block};
-    for (uint32_t i = me; i < ${hd}; i += ${THREADS}) {
-        q[i] = p.qkv[(size_t)row * ${width} + head * ${hd} + i];
-    }
-    isa_barrier();
-
-    float top = 0.0f, sum = 0.0f, out = 0.0f; /* m and l of docs/numerics.md; o of dimension `me` */
-    for (uint32_t split = first / 256 * 256; split <= pos; split += 256) {
-        const uint32_t from = first > split ? first - split : 0;
-        const uint32_t to = pos - split < 255 ? pos - split + 1 : 256;
-        const ${kv.ctype} *keys = p.k + cell + (size_t)(split % ${cap} / 16) * ${block};
-        const ${kv.ctype} *values = p.v + cell + (size_t)(split % ${cap} / 16) * ${block};
-        const bool seen = me >= from && me < to;
-
-        /* The score of position split + me. */
-        float score = -isa_float(0x7f800000u);
-        if (seen) {
-            score = dot(q, keys, me) * ${hexfloat(scale)};
-        }
-        const float split_top = cta_max(score, of_warp);
-        const float mine = seen ? isa_exp(score - split_top) : 0.0f;
-        weight[me] = mine;
-        const float split_sum = isa_lanes_sum(mine, lane);
-
-        /* Chains of 64 positions for each dimension. */
-        for (uint32_t i = me; i < ${4 * hd}; i += ${THREADS}) {
-            const uint32_t base = i / ${hd} * 64, dim = i % ${hd};
-            const uint32_t begin = from > base ? from : base, end = to < base + 64 ? to : base + 64;
-            chain[i] = begin < end ? chain_of(weight, values, dim, base, begin, end) : 0.0f;
-        }
-        isa_barrier();
-
-        /* This split and those before. */
-        if (me < ${hd}) {
-            const float mid = (chain[me] + chain[${hd} + me]) + (chain[${2 * hd} + me] + chain[${3 * hd} + me]);
-            if (split <= first) {
-                top = split_top;
-                sum = split_sum;
-                out = mid;
-            } else {
-                const float new_top = top > split_top ? top : split_top;
-                const float a = isa_exp(top - new_top), b = isa_exp(split_top - new_top);
-                top = new_top;
-                sum = isa_fma(sum, a, split_sum * b);
-                out = isa_fma(out, a, mid * b);
+        for (uint32_t i = 0; i < ${keys}; i += 4) {
+            float key[4][2];
+#pragma unroll
+            for (uint32_t e = 0; e < 4; e++) {
+                kv_keys2(keys, t, some + i + e, key[e]);
+            }
+#pragma unroll
+            for (uint32_t h = 0; h < ${s.heads}; h++) {
+                const isa_x4 of_q = isa_load_x4(q + h * ${hd} + some + i);
+#pragma unroll
+                for (uint32_t e = 0; e < 4; e++) {
+                    score[h][0] = isa_fma(isa_float(of_q.w[e]), key[e][0], score[h][0]);
+                    score[h][1] = isa_fma(isa_float(of_q.w[e]), key[e][1], score[h][1]);
+                }
             }
         }
     }
-    if (me < ${hd}) {
-        float o = isa_div(out, sum);
+#pragma unroll
+    for (uint32_t h = 0; h < ${s.heads}; h++) {
+        weight[256 * h + t] = score[h][0] * ${hexfloat(scale)};
+        weight[256 * h + t + 1] = score[h][1] * ${hexfloat(scale)};
+    }
+}
+
+/* A warp turns the scores of a head at positions [from, to) into weights; the others become 0. Returns the greatest
+ * score and, in *sum, the sum of the weights over 256 lanes. */
+ISA_FN float weights_of(float *weight, uint32_t from, uint32_t to, float *sum) {
+    const float absent = -isa_float(0x7f800000u);
+    float v[8], top = absent;
+#pragma unroll
+    for (uint32_t i = 0; i < 8; i++) {
+        const uint32_t t = 32 * i + isa_lane();
+        v[i] = t >= from && t < to ? weight[t] : absent;
+        top = top > v[i] ? top : v[i];
+    }
+    top = isa_warp_max(top);
+#pragma unroll
+    for (uint32_t i = 0; i < 8; i++) {
+        const uint32_t t = 32 * i + isa_lane();
+        v[i] = t >= from && t < to ? isa_exp(v[i] - top) : 0.0f;
+        weight[t] = v[i];
+    }
+    *sum = isa_warp_lanes_sum(v);
+    return top;
+}
+
+/* acc += weight * value at positions t .. t + 3, for ${vec} dimensions of all heads. */
+ISA_FN void add_four(const float *weight, const ${kv.ctype} *values, uint32_t dim, uint32_t t,
+    float (&acc)[${s.heads}][${vec}]) {
+    float value[4][${vec}];
+#pragma unroll
+    for (uint32_t e = 0; e < 4; e++) {
+        kv_values${vec}(values, t + e, dim, value[e]);
+    }
+#pragma unroll
+    for (uint32_t h = 0; h < ${s.heads}; h++) {
+        const isa_x4 w = isa_load_x4(weight + 256 * h + t);
+#pragma unroll
+        for (uint32_t e = 0; e < 4; e++) {
+#pragma unroll
+            for (uint32_t i = 0; i < ${vec}; i++) {
+                acc[h][i] = isa_fma(isa_float(w.w[e]), value[e][i], acc[h][i]);
+            }
+        }
+    }
+}
+
+/* The same where some of them are not in [begin, end): these are read as their nearest neighbour, so that all reads can
+ * go out together, and left out. */
+ISA_FN void add_some(const float *weight, const ${kv.ctype} *values, uint32_t dim, uint32_t t, uint32_t begin, uint32_t end,
+    float (&acc)[${s.heads}][${vec}]) {
+    float value[4][${vec}];
+#pragma unroll
+    for (uint32_t e = 0; e < 4; e++) {
+        kv_values${vec}(values, t + e < begin ? begin : t + e < end ? t + e : end - 1, dim, value[e]);
+    }
+#pragma unroll
+    for (uint32_t h = 0; h < ${s.heads}; h++) {
+        const isa_x4 w = isa_load_x4(weight + 256 * h + t);
+#pragma unroll
+        for (uint32_t e = 0; e < 4; e++) {
+            const bool seen = t + e >= begin && t + e < end;
+#pragma unroll
+            for (uint32_t i = 0; i < ${vec}; i++) {
+                const float next = isa_fma(isa_float(w.w[e]), value[e][i], acc[h][i]);
+                acc[h][i] = seen ? next : acc[h][i];
+            }
+        }
+    }
+}
+
+/* The chains over positions [begin, end) of ${vec} dimensions of all heads. */
+ISA_FN void chains_of(const float *weight, const ${kv.ctype} *values, uint32_t dim, uint32_t begin, uint32_t end,
+    float (&acc)[${s.heads}][${vec}]) {
+    uint32_t t = begin / 4 * 4;
+    if (t < begin) {
+        add_some(weight, values, dim, t, begin, end, acc);
+        t += 4;
+    }
+#pragma unroll ${fours_at_once(vec)}
+    for (; t + 4 <= end; t += 4) {
+        add_four(weight, values, dim, t, acc);
+    }
+    if (t < end) {
+        add_some(weight, values, dim, t, begin, end, acc);
+    }
+}
+
+/* One split, at positions `split` on, of which the row sees [from, to): o of element ${THREADS} k + thread, [head][dimension],
+ * in mid[k], and m and l of docs/numerics.md in of_head. No thread reads `weight` any more. */
+ISA_FN void one_split(const ${kv.ctype} *keys, const ${kv.ctype} *values, uint32_t from, uint32_t to,
+    float (&mid)[${per_thread}]) {
+    const float *q = (const float *)(const void *)isa_smem(${at.q}); /* [head][dimension] */
+    float *weight = (float *)(void *)isa_smem(${at.weight}); /* [head][position]: scores, then weights; then chains */
+    float *of_head = (float *)(void *)isa_smem(${at.of_head});
+    const uint32_t me = isa_thread();
+    if (2 * me + 1 >= from && 2 * me < to) {
+        scores_of(q, keys, 2 * me, weight);
+    }
+    isa_barrier();
+    for (uint32_t h = isa_warp(); h < ${s.heads}; h += 4) {
+        float sum;
+        const float top = weights_of(weight + 256 * h, from, to, &sum);
+        if (isa_lane() == 0) {
+            of_head[h] = top;
+            of_head[${s.heads} + h] = sum;
+        }
+    }
+    isa_barrier();
+
+    /* A chain of 64 positions for each warp. */
+    const uint32_t base = 64 * isa_warp(), dim = ${vec} * isa_lane();
+    const uint32_t begin = from > base ? from : base, end = to < base + 64 ? to : base + 64;
+    float acc[${s.heads}][${vec}] = {};
+    if (dim < ${hd} && begin < end) {
+        chains_of(weight, values, dim, begin, end, acc);
+    }
+    isa_barrier();
+    float *chain = weight; /* [chain][head][dimension] */
+#pragma unroll
+    for (uint32_t h = 0; h < ${s.heads} && dim < ${hd}; h++) {
+#pragma unroll
+        for (uint32_t i = 0; i < ${vec}; i++) {
+            chain[(isa_warp() * ${s.heads} + h) * ${hd} + dim + i] = acc[h][i];
+        }
+    }
+    isa_barrier();
+#pragma unroll
+    for (uint32_t k = 0; k < ${per_thread}; k++) {
+        const uint32_t e = me + ${THREADS} * k;
+        if (e < ${elems}) {
+            mid[k] = (chain[e] + chain[${elems} + e]) + (chain[${2 * elems} + e] + chain[${3 * elems} + e]);
+        }
+    }
+    isa_barrier();
+}
+
+/* Element e of the group's heads, from its o and l. */
+ISA_FN void put(const ${d.name}_params &p, uint32_t row, uint32_t group, uint32_t e, float o, float sum) {
+    float y = isa_div(o, sum);
 % if gate == "head" then
-        o = o * isa_softplus(p.qkv[(size_t)row * ${width} + ${gates} + head]);
+    y = y * isa_softplus(p.qkv[(size_t)row * ${width} + ${gates} + group * ${s.heads} + e / ${hd}]);
 % elseif gate == "element" then
-        o = o * isa_softplus(p.qkv[(size_t)row * ${width} + ${gates} + head * ${hd} + me]);
+    y = y * isa_softplus(p.qkv[(size_t)row * ${width} + ${gates} + group * ${elems} + e]);
 % end
-        p.y[(size_t)row * ${n_head * hd} + head * ${hd} + me] = o;
+    p.y[(size_t)row * ${n_head * hd} + group * ${elems} + e] = y;
+}
+
+/* What splits number begin .. begin + 31 are multiplied by, as far as the row has them: a and b of docs/numerics.md, and
+ * l times b. `run` is the greatest score of the splits before them. */
+ISA_FN void factors(const float *part, uint32_t begin, uint32_t n_splits, float (&run)[${per_warp}]) {
+    float *factor = (float *)(void *)isa_smem(${at.weight}); /* [head][32 splits][a, b, l b] */
+    const uint32_t j = begin + isa_lane();
+#pragma unroll
+    for (uint32_t i = 0; i < ${per_warp}; i++) {
+        const uint32_t h = isa_warp() + 4 * i;
+        if (h < ${s.heads}) {
+            const float *of_split = part + (size_t)j * ${s.tile} + ${elems} + h;
+            const float top = j < n_splits ? isa_load_other(of_split) : -isa_float(0x7f800000u);
+            const float sum = j < n_splits ? isa_load_other(of_split + ${s.heads}) : 0.0f;
+            const float before = isa_warp_max_before(run[i], top), new_top = before > top ? before : top;
+            const float b = isa_exp(top - new_top);
+            float *mine = factor + 96 * h + 3 * isa_lane();
+            mine[0] = isa_exp(before - new_top);
+            mine[1] = b;
+            mine[2] = sum * b;
+            run[i] = isa_warp_max(new_top);
+        }
+    }
+}
+
+/* All splits of a row, in order. */
+ISA_FN void join(const ${d.name}_params &p, uint32_t row, uint32_t group, const float *part, uint32_t n_splits) {
+    const float *factor = (const float *)(const void *)isa_smem(${at.weight});
+    float run[${per_warp}], sum[${per_thread}] = {}, out[${per_thread}] = {};
+#pragma unroll
+    for (uint32_t i = 0; i < ${per_warp}; i++) {
+        run[i] = -isa_float(0x7f800000u);
+    }
+    for (uint32_t begin = 0; begin < n_splits; begin += 32) {
+        const uint32_t n = n_splits - begin < 32 ? n_splits - begin : 32;
+        factors(part, begin, n_splits, run);
+        isa_barrier();
+#pragma unroll
+        for (uint32_t k = 0; k < ${per_thread}; k++) {
+            const uint32_t e = isa_thread() + ${THREADS} * k;
+            if (e < ${elems}) {
+                const float *of_split = part + (size_t)begin * ${s.tile} + e, *f = factor + 96 * (e / ${hd});
+                uint32_t j = 0;
+                if (begin == 0) { /* the first one stands for itself */
+                    out[k] = isa_load_other(of_split);
+                    sum[k] = isa_load_other(part + ${elems + s.heads} + e / ${hd});
+                    j = 1;
+                }
+#pragma unroll 8
+                for (; j < n; j++) {
+                    sum[k] = isa_fma(sum[k], f[3 * j], f[3 * j + 2]);
+                    out[k] = isa_fma(out[k], f[3 * j], isa_load_other(of_split + (size_t)j * ${s.tile}) * f[3 * j + 1]);
+                }
+            }
+        }
+        isa_barrier();
+    }
+#pragma unroll
+    for (uint32_t k = 0; k < ${per_thread}; k++) {
+        if (isa_thread() + ${THREADS} * k < ${elems}) {
+            put(p, row, group, isa_thread() + ${THREADS} * k, out[k], sum[k]);
+        }
+    }
+}
+
+/* A split's numbers to their place for who joins them. */
+ISA_FN void keep(const float *of_head, const float (&mid)[${per_thread}], float *to) {
+#pragma unroll
+    for (uint32_t k = 0; k < ${per_thread}; k++) {
+        if (isa_thread() + ${THREADS} * k < ${elems}) {
+            to[isa_thread() + ${THREADS} * k] = mid[k];
+        }
+    }
+    if (isa_thread() < ${2 * s.heads}) {
+        to[${elems} + isa_thread()] = of_head[isa_thread()];
+    }
+}
+
+${cuda.open(d)}
+    float *q = (float *)(void *)isa_smem(${at.q}), *of_head = (float *)(void *)isa_smem(${at.of_head});
+    uint32_t *before = (uint32_t *)(void *)isa_smem(${at.before});
+    const uint32_t row = isa_cta_x(), group = isa_cta_y(), lane = isa_cta_z(), me = isa_thread();
+    isa_wait_launch();
+    isa_let_launch();
+    const uint32_t pos = p.step->pos_of_row[row], slot = p.step->slot_of_seq[p.step->seq_of_row[row]];
+    const uint32_t first = first_seen(pos, ${window}), n_splits = pos / 256 + 1 - first / 256;
+    if (lane >= n_splits) {
+        return;
+    }
+    const size_t cell = ((size_t)slot * ${n_kv} + group * ${s.heads} / ${n_head // n_kv}) * ${cap // 16 * block};
+    float *part = p.part + ((size_t)row * ${s.groups} + group) * ${s.splits * s.tile};
+    for (uint32_t e = me; e < ${elems}; e += ${THREADS}) {
+        q[e] = p.qkv[(size_t)row * ${width} + group * ${elems} + e];
+    }
+    isa_barrier();
+
+    float mid[${per_thread}] = {};
+    for (uint32_t j = lane; j < n_splits; j += ${s.lanes}) {
+        const uint32_t split = (first / 256 + j) * 256;
+        const size_t at = cell + (size_t)(split % ${cap} / 16) * ${block};
+        one_split(p.k + at, p.v + at, first > split ? first - split : 0, pos - split < 255 ? pos - split + 1 : 256, mid);
+        if (n_splits > 1) {
+            keep(of_head, mid, part + (size_t)j * ${s.tile});
+        }
+    }
+    if (n_splits == 1) {
+#pragma unroll
+        for (uint32_t k = 0; k < ${per_thread}; k++) {
+            const uint32_t e = me + ${THREADS} * k;
+            if (e < ${elems}) {
+                put(p, row, group, e, mid[k], of_head[${s.heads} + e / ${hd}]);
+            }
+        }
+        return;
+    }
+
+    /* The last of the ctas that have splits of the row goes on. */
+    isa_fence();
+    isa_barrier();
+    if (me == 0) {
+        *before = isa_arrive(p.count + (size_t)row * ${s.groups} + group);
+    }
+    isa_barrier();
+    if (*before + 1 == (n_splits < ${s.lanes} ? n_splits : ${s.lanes})) {
+        isa_fence();
+        join(p, row, group, part, n_splits);
     }
 }
