@@ -127,15 +127,32 @@ static bool read_sorted(reader *p, const lg_at *at, lg_sorted *s) {
             lg_at_uint(&sorted, "groups", &s->groups, p->err));
 }
 
+static bool read_own(reader *p, const lg_at *at, lg_own *o) {
+    lg_at own;
+    return !lg_at_has(at, "own") || (lg_at_key(at, "own", &own, p->err) &&
+                                     lg_at_string_or(&own, "axis", NULL, &o->axis, p->err) &&
+                                     lg_at_string_or(&own, "of", NULL, &o->of, p->err) &&
+                                     lg_at_uint(&own, "tile", &o->tile, p->err) &&
+                                     lg_at_uint(&own, "splits", &o->splits, p->err));
+}
+
+static bool read_last(reader *p, const lg_at *at, lg_cover *c) {
+    lg_at last;
+    return !lg_at_has(at, "last") || (lg_at_key(at, "last", &last, p->err) &&
+                                      lg_at_string(&last, "axis", &c->last_axis, p->err) &&
+                                      lg_at_string(&last, "count", &c->last_count, p->err));
+}
+
 static bool read_cover(reader *p, const lg_at *at, lg_cover *c) {
     lg_at rows;
     lg_at list;
     void *mem = NULL;
     if (!lg_at_string(at, "param", &c->param, p->err) || !read_sorted(p, at, &c->sorted) ||
-        !lg_at_string_or(at, "scattered", NULL, &c->scattered, p->err)) {
+        !lg_at_string_or(at, "scattered", NULL, &c->scattered, p->err) ||
+        !read_own(p, at, &c->own) || !read_last(p, at, c)) {
         return false;
     }
-    if (c->scattered != NULL) {
+    if (c->scattered != NULL || c->own.splits != 0) {
         return true;
     }
     if (!lg_at_key(at, "rows", &rows, p->err) ||

@@ -36,8 +36,8 @@ typedef struct lg_op_row {
 const lg_op_row *lg_op_get(lg_op op);
 
 /* How many rows a value has: T (rows of the step), L (rows whose logits are wanted), or it is a
- * state that outlives the step. */
-typedef enum lg_rows { LG_ROWS_T, LG_ROWS_L, LG_ROWS_STATE } lg_rows;
+ * state that outlives the step; FEW: T rows, in steps of few rows only. */
+typedef enum lg_rows { LG_ROWS_T, LG_ROWS_L, LG_ROWS_STATE, LG_ROWS_FEW } lg_rows;
 
 typedef enum lg_elem {
     LG_ELEM_F32,

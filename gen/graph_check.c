@@ -78,6 +78,9 @@ static bool order_of(const lg_graph *g, const lg_gnode *n, seen *s, lb_err *err)
         if (o->access == LG_WRITE && (s->written[o->id] & in) != 0) {
             return fail(n, err, "writes a second time", g->values[o->id].name);
         }
+        if (o->access != LG_TENSOR && g->values[o->id].rows == LG_ROWS_FEW && in != 1) {
+            return fail(n, err, "is not for few rows only, as is", g->values[o->id].name);
+        }
     }
     for (uint32_t i = 0; i < n->n_operands; i++) {
         const lg_goperand *o = &n->operands[i];

@@ -193,6 +193,9 @@ static void put_dims(const planner *p, lg_builder *b, lg_value *op, const lg_gno
             put_attr(b, op, n, "eps", "eps");
         }
         lg_build_set_uint(b, op, "slots", p->plan->limits.slots);
+        if (value_at(p, n, "count") != NULL) {
+            lg_build_set_uint(b, op, "count", value_at(p, n, "count")->width);
+        }
         break;
     case LG_OP_ATTN:
         put_attrs(b, op, n, attn);
@@ -201,6 +204,9 @@ static void put_dims(const planner *p, lg_builder *b, lg_value *op, const lg_gno
             put_attr(b, op, n, "act", "act");
         }
         lg_build_set_uint(b, op, "slots", p->plan->limits.slots);
+        if (value_at(p, n, "part") != NULL) {
+            lg_build_set_bool(b, op, "split", true);
+        }
         break;
     case LG_OP_SAMPLE_TILES: put_stage(p, b, op, "tiles"); break;
     case LG_OP_SAMPLE_TOTAL: put_stage(p, b, op, "total"); break;

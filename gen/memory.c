@@ -158,6 +158,7 @@ static bool size_of_value(const lg_plan *plan, uint32_t id, uint64_t *bytes, lb_
         return true;
     }
     uint64_t rows = v->rows == LG_ROWS_L ? plan->limits.logit_rows_max : plan->limits.t_max;
+    rows = v->rows == LG_ROWS_FEW && rows > LG_FEW_ROWS ? LG_FEW_ROWS : rows;
     return (lb_mul(rows, v->width, bytes) && lb_add(*bytes, v->extra, bytes) &&
             lb_mul(*bytes, lg_elem_bytes(v->elem), bytes)) ||
            too_big(err, v->name);

@@ -24,7 +24,8 @@ const char *const LG_ELEM_NAMES[] = {
     [LG_ELEM_F16] = "f16", [LG_ELEM_I32] = "i32", [LG_ELEM_U64] = "u64", NULL};
 
 const char *const LG_ROWS_NAMES[] = {
-    [LG_ROWS_T] = "T", [LG_ROWS_L] = "L", [LG_ROWS_STATE] = "state", NULL};
+    [LG_ROWS_T] = "T", [LG_ROWS_L] = "L", [LG_ROWS_STATE] = "state", [LG_ROWS_FEW] = "few",
+    NULL};
 
 const char *const LG_ACCESS_NAMES[] = {
     [LG_READ] = "read",   [LG_WRITE] = "write",   [LG_BOTH] = "both",

@@ -117,6 +117,31 @@ static bool joint_width(const lg_rule *r, uint64_t q, uint64_t kv) {
            lg_rule_width(r, "qkv", q + 2 * kv + gates, LG_ELEM_F32);
 }
 
+/* What ctas share, all of it or none: room for whole splits of all heads (o, m and l of each), and
+ * counters. */
+static bool shared_by_ctas(const lg_rule *r, uint64_t q) {
+    const lg_gvalue *part = lg_rule_value(r, "part");
+    const lg_gvalue *count = lg_rule_value(r, "count");
+    uint64_t dim = 0;
+    if (!lg_rule_attr(r, "head_dim", &dim)) {
+        return false;
+    }
+    if ((part == NULL) != (count == NULL)) {
+        return lg_rule_refuse(r, part == NULL ? "part" : "count", "number", 0, 1);
+    }
+    if (part == NULL) {
+        return true;
+    }
+    uint64_t split = q / dim * (dim + 2); /* heads and dim are small */
+    if (part->width == 0 || part->width % split != 0) {
+        return lg_rule_refuse(r, "part", "width", part->width, split);
+    }
+    return lg_rule_width(r, "part", part->width, LG_ELEM_F32) &&
+           lg_rule_rows(r, "part", LG_ROWS_FEW) &&
+           lg_rule_width(r, "count", count->width, LG_ELEM_I32) &&
+           lg_rule_rows(r, "count", LG_ROWS_T);
+}
+
 bool lg_rule_attention(const lg_rule *r, const char *in, const char *k, const char *v) {
     uint64_t q = 0;
     uint64_t kv = 0;
@@ -132,7 +157,7 @@ bool lg_rule_attention(const lg_rule *r, const char *in, const char *k, const ch
         return lg_rule_refuse(r, "n_head", "width modulo that of n_kv", q % kv, 0);
     }
     bool joint = r->n->op == LG_OP_ATTN;
-    return (joint ? joint_width(r, q, kv)
+    return (joint ? joint_width(r, q, kv) && shared_by_ctas(r, q)
                   : lg_rule_width(r, in, q, LG_ELEM_F32) && lg_rule_rows(r, in, LG_ROWS_T)) &&
            lg_rule_width(r, "y", q, LG_ELEM_F32) && lg_rule_rows(r, "y", LG_ROWS_T);
 }
@@ -156,11 +181,17 @@ static bool head_norms(const lg_rule *r) {
                   lg_rule_matrix(r, "k_norm", dim, 1) && lg_rule_has_number(r, "eps"));
 }
 
+static bool counters_are(const lg_rule *r) {
+    const lg_gvalue *count = lg_rule_value(r, "count");
+    return count == NULL || (lg_rule_width(r, "count", count->width, LG_ELEM_I32) &&
+                             lg_rule_rows(r, "count", LG_ROWS_T));
+}
+
 bool lg_rule_rope_kv(const lg_rule *r) {
     uint64_t kv = 0;
     uint64_t q = 0;
     return rule_cached(r, "k", "v", &kv) && head_width(r, "n_head", &q) && rotation(r) &&
-           head_norms(r) && joint_width(r, q, kv);
+           head_norms(r) && joint_width(r, q, kv) && counters_are(r);
 }
 
 /* Whole heads, the same in and out. */

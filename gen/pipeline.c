@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "attn_splits.h"
 #include "chunk.h"
 #include "fuse.h"
 #include "gguf_value.h"
@@ -102,7 +103,8 @@ bool lg_run(const lg_request *rq, lb_arena *arena, lg_result *r, lb_err *err) {
         return true;
     }
     if (!lg_fuse(r->arch_graph, arena, &r->graph, err) ||
-        (r->hw->gpu && !lg_add_sampling(r->graph, r->host, arena, err)) ||
+        (r->hw->gpu && (!lg_add_attn_splits(r->graph, r->host, arena, err) ||
+                        !lg_add_sampling(r->graph, r->host, arena, err))) ||
         !lg_graph_check(r->graph, "fuse", err)) { /* 5 fuse */
         return false;
     }

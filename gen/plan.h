@@ -64,6 +64,15 @@ typedef struct lg_cover_cols {
     uint64_t first, tile, begin, n;
 } lg_cover_cols;
 
+/* Memory through which the ctas of one launch speak to each other: what lies there when the launch
+ * ends is nobody's. A row has `groups of axis` times `splits` tiles; a group's ctas write tiles of
+ * their own, or count in them. */
+typedef struct lg_own {
+    const char *axis;      /* of groups; NULL: a row has one */
+    const char *of;        /* the state whose splits of 256 positions are the tiles; NULL: counters */
+    uint64_t tile, splits; /* elements of a tile; tiles of a group. 0: the cover is no such one */
+} lg_own;
+
 typedef struct lg_cover {
     const char *param;
     const char *rows_axis; /* NULL where rows are not tiled */
@@ -74,6 +83,10 @@ typedef struct lg_cover {
     bool partial; /* columns are left as they were, on purpose */
     const char *scattered; /* why every element is written once, where data say which cta does */
     lg_sorted sorted;
+    lg_own own;
+    /* of ctas that differ in their position on this axis only the last to count in `last_count`
+     * writes; NULL: each writes what is its own */
+    const char *last_axis, *last_count;
 } lg_cover;
 
 typedef struct lg_kernel {

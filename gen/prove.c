@@ -103,7 +103,7 @@ static bool same_shape(const lg_shape *a, const lg_shape *b) {
 }
 
 static bool same_launch(const lg_prover *p, const lg_proved *a) {
-    if (a->kernel != p->kernel_id) {
+    if (a->kernel != p->kernel_id || a->when != p->plan->launches[p->launch].when) {
         return false;
     }
     for (uint32_t i = 0; i < p->n_bound; i++) {
@@ -134,7 +134,7 @@ static bool remember(lg_prover *p) {
         return false;
     }
     memcpy(copy, p->bound, p->n_bound * sizeof *copy);
-    p->proved[p->n_proved++] = (lg_proved){p->kernel_id, copy};
+    p->proved[p->n_proved++] = (lg_proved){p->kernel_id, p->plan->launches[p->launch].when, copy};
     return true;
 }
 
@@ -159,10 +159,22 @@ static bool meets_L(const lg_prover *p) {
     return yes;
 }
 
+/* The largest step that the launch in hand takes part in. */
+static uint64_t most_rows(const lg_prover *p) {
+    uint64_t t_max = p->plan->limits.t_max;
+    bool few = p->plan->launches[p->launch].when == LG_WHEN_FEW;
+    return few && t_max > LG_FEW_ROWS ? LG_FEW_ROWS : t_max;
+}
+
+static uint64_t most_logits(const lg_prover *p) {
+    uint64_t rows = p->plan->limits.logit_rows_max;
+    return rows < most_rows(p) ? rows : most_rows(p);
+}
+
 static bool every_T_and_L(lg_prover *p) {
     const lg_limits *l = &p->plan->limits;
     bool both = meets_L(p);
-    for (p->T = 1; p->T <= l->t_max; p->T++) {
+    for (p->T = 1; p->T <= most_rows(p); p->T++) {
         p->L = p->T < l->logit_rows_max ? p->T : l->logit_rows_max;
         if (!launch_at(p, false)) {
             return false;
@@ -172,8 +184,8 @@ static bool every_T_and_L(lg_prover *p) {
             return false;
         }
     }
-    p->T = l->t_max;
-    for (p->L = 1; both && p->L <= l->logit_rows_max; p->L++) {
+    p->T = most_rows(p);
+    for (p->L = 1; both && p->L <= most_logits(p); p->L++) {
         if (!launch_at(p, false)) {
             return false;
         }
@@ -190,14 +202,15 @@ static bool kernel_fits(lg_prover *p) {
 }
 
 static bool prove_with(lg_prover *p, uint32_t i, uint32_t kernel) {
-    p->T = p->plan->limits.t_max;
-    p->L = p->plan->limits.logit_rows_max;
+    p->launch = i;
+    p->T = most_rows(p);
+    p->L = most_logits(p);
     if (!lg_prove_take(p, i, kernel) ||
         (!proved_before(p) && (!every_T_and_L(p) || !remember(p)))) {
         return false;
     }
-    p->T = p->plan->limits.t_max;
-    p->L = p->plan->limits.logit_rows_max;
+    p->T = most_rows(p);
+    p->L = most_logits(p);
     return launch_at(p, true) && kernel_fits(p) && lg_prove_alignment(p) && lg_prove_order(p) &&
            lg_prove_indexed(p) &&
            (!p->plan->hw->gpu || lg_prove_gpu(p));

@@ -210,10 +210,18 @@ bool lg_prove_cover_end(lg_prover *p, const lg_bound *b, uint64_t *out) {
 }
 
 /* Every dimension of more than one position tells ctas apart by row or by column: otherwise two of
- * them would write the same element. */
+ * them would write the same element, if it is not said which of them does. */
 static bool no_cta_twice(lg_prover *p, const lg_bound *b, uint32_t rows_dim, uint32_t cols_dim) {
+    uint32_t last_dim = 3;
+    if (b->cover->last_axis != NULL && !lg_prove_last(p, b, &last_dim)) {
+        return false;
+    }
+    if (last_dim < 3 && (last_dim == rows_dim || last_dim == cols_dim)) {
+        return lg_prove_fail_text(p, "coverage: the axis", b->param, b->cover->last_axis,
+                                  "apart from rows and columns");
+    }
     for (uint32_t d = 0; d < 3; d++) {
-        if (d != rows_dim && d != cols_dim && p->grid[d] != 1) {
+        if (d != last_dim && d != rows_dim && d != cols_dim && p->grid[d] != 1) {
             return lg_prove_fail(p, "coverage: ctas that write one element", b->param, p->grid[d],
                                  1);
         }
@@ -228,6 +236,9 @@ bool lg_prove_cover(lg_prover *p, const lg_bound *b, bool record) {
     uint64_t positions = 0;
     uint64_t rows = 0;
     uint64_t width = 0;
+    if (b->cover->own.splits != 0) {
+        return lg_prove_own(p, b, record);
+    }
     if (b->cover->scattered != NULL) {
         return lg_prove_scattered(p, b, &end) &&
                (!record || lg_prove_fact(p, "scattered bytes", b->param, end, end));

@@ -43,6 +43,10 @@ static bool note_uses(lg_prover *p, uint32_t i, span *spans, bool *used) {
         if (arg->access == LG_WRITE && (s->written & in) != 0) {
             return lg_prove_fail(p, "order: writes", name, 2, 1);
         }
+        if (p->plan->graph->values[arg->id].rows == LG_ROWS_FEW && in != 1) {
+            return lg_prove_fail_text(p, "steps with the value", name, "not those of few rows",
+                                      "those only");
+        }
         s->written |= arg->access == LG_WRITE ? in : 0;
         s->first = s->used ? s->first : i;
         s->last = i;
@@ -101,6 +105,7 @@ static bool launches_in_order(lg_prover *p, span *spans, bool *used) {
 
 static bool value_bytes(lg_prover *p, const lg_gvalue *v, uint64_t *out) {
     uint64_t rows = v->rows == LG_ROWS_L ? p->plan->limits.logit_rows_max : p->plan->limits.t_max;
+    rows = v->rows == LG_ROWS_FEW ? (rows < LG_FEW_ROWS ? rows : LG_FEW_ROWS) : rows;
     *out = v->state_bytes;
     return v->rows == LG_ROWS_STATE ||
            (lb_mul(rows, v->width, out) && lb_add(*out, v->extra, out) &&

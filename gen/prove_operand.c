@@ -187,11 +187,11 @@ bool lg_prove_there(lg_prover *p, const lg_bound *b, uint64_t *out) {
            lg_prove_fail(p, "bytes", s->name, UINT64_MAX, UINT64_MAX);
 }
 
-/* The least that the kernel must declare: all of a weight or state, so that none of it is left out
- * or laid out otherwise; of an output up to where its cover ends; of an input some of its last row.
+/* The least that the kernel must declare: all of a weight, a state or what its ctas share, so that
+ * none of it is left out or laid out otherwise; of an output up to where its cover ends; of an input some of its last row.
  */
 static bool least_bytes(lg_prover *p, const lg_bound *b, uint64_t there, uint64_t *out) {
-    if (b->shape.sized) {
+    if (b->shape.sized || (b->cover != NULL && b->cover->own.splits != 0)) {
         *out = there;
         return true;
     }

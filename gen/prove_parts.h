@@ -34,6 +34,7 @@ typedef struct lg_bound {
 /* A launch that was proved for every T and L: its kernel and the shapes behind its arguments. */
 typedef struct lg_proved {
     uint32_t kernel;
+    lg_when when; /* T goes as far as this says */
     const lg_bound *bound;
 } lg_proved;
 
@@ -98,6 +99,11 @@ bool lg_prove_order(lg_prover *p);
 
 /* Elements that choose experts are below the number of matrices, by who writes them. */
 bool lg_prove_indexed(lg_prover *p);
+
+/* prove_own.c. Memory that the ctas of a launch share; outputs that only the last of those along an
+ * axis (*dim) writes. */
+bool lg_prove_own(lg_prover *p, const lg_bound *b, bool record);
+bool lg_prove_last(lg_prover *p, const lg_bound *b, uint32_t *dim);
 
 /* prove_gpu.c. What the row of a GPU demands of the launch in hand, whatever T is. */
 bool lg_prove_gpu(lg_prover *p);

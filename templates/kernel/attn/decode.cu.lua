@@ -8,7 +8,8 @@ local c_kernel = import("kernel/attn.c.lua")
 local attn = import("lib/attn_parts.lua")
 
 local THREADS = 128
-local SMEM_OF_ALL = 96 * 1024 -- of an SM with least of it, less what the system keeps of four ctas
+local CTAS_PER_SM = 3 -- with four, 128 registers are too few for some heads
+local SMEM_OF_ALL = 97 * 1024 -- of an SM with least of it, less what the system keeps of three ctas
 
 local function smem(op, s)
   local weights, chains = s.heads * 256 * 4, 4 * s.heads * op.hd * 4
@@ -35,24 +36,29 @@ function module.describe(op)
   local _, bytes = cuda.smem_offsets(shared)
   return cuda.of(c_kernel.describe(op), {
     name_suffix = "xdecode", axes = axes(s), grid = { "T", tostring(s.groups), tostring(s.lanes) }, block = THREADS,
-    ctas_per_sm = math.max(1, math.min(4, SMEM_OF_ALL // bytes)), covers = covers(op, s), smem = shared,
+    ctas_per_sm = math.max(1, math.min(CTAS_PER_SM, SMEM_OF_ALL // bytes)), covers = covers(op, s), smem = shared,
     features = { "shuffle", "f16" },
   })
 end
 
--- Dimensions whose keys are read at once, and groups of four positions whose values are: what registers allow.
-local function keys_at_once(hd, heads)
-  if hd % 64 == 0 and heads <= 4 then return 64 end
-  return hd % 32 == 0 and 32 or 16
+-- Dimensions whose keys are read at once, and groups of four positions whose values are: what registers allow; bytes take
+-- more of them than halves, for their scales.
+local function keys_at_once(op, heads)
+  local bytes = attn.kv(op).elem_bytes == 1
+  if op.hd % 64 == 0 and heads <= 4 and not bytes then return 64 end
+  return op.hd % 32 == 0 and (heads <= 4 or not bytes) and 32 or 16
 end
 
-local function fours_at_once(vector) return vector <= 2 and 8 or vector <= 4 and 4 or 2 end
+local function fours_at_once(op)
+  local fours = attn.vector(op.hd) <= 2 and 8 or attn.vector(op.hd) <= 4 and 4 or 2
+  return attn.kv(op).elem_bytes == 1 and fours // 2 or fours
+end
 
 %%template
 % local d, s = module.describe(params), attn.split(params)
 % local width, kv, vec = attn.width(params), attn.kv(params), attn.vector(hd)
 % local block, gates = kv.block(hd), (n_head + 2 * n_kv) * hd
-% local at, keys, elems = cuda.smem_offsets(d.smem), keys_at_once(hd, s.heads), s.heads * hd
+% local at, keys, elems = cuda.smem_offsets(d.smem), keys_at_once(params, s.heads), s.heads * hd
 % local per_thread, per_warp = ceil_div(elems, THREADS), ceil_div(s.heads, 4)
 % local does = "softmax(scale * q k) v over splits of 256 positions; a cta has " .. s.heads .. " heads of one row and each " ..
 %   s.lanes .. "th of its splits"
@@ -173,7 +179,7 @@ ISA_FN void chains_of(const float *weight, const ${kv.ctype} *values, uint32_t d
         add_some(weight, values, dim, t, begin, end, acc);
         t += 4;
     }
-#pragma unroll ${fours_at_once(vec)}
+#pragma unroll ${fours_at_once(params)}
     for (; t + 4 <= end; t += 4) {
         add_four(weight, values, dim, t, acc);
     }
