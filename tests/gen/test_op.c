@@ -612,6 +612,52 @@ static void roles(void **state) {
     }
 }
 
+/* What ctas of one attn share: room for splits of 4 heads of 16 with m and l, and counters. */
+static void ctas_share_memory(void **state) {
+    (void)state;
+    static const char attn[] = "qkv=%0 k=%1 v=%2 part=%4 count=%5 y=%3";
+    static const struct {
+        lg_op op;
+        const char *operands;
+        uint64_t part, count;
+        lg_rows part_rows, count_rows;
+        lg_elem part_elem, count_elem;
+        const char *says; /* "": right */
+    } cases[] = {
+        {LG_OP_ATTN, attn, 216, 2, LG_ROWS_FEW, LG_ROWS_T, LG_ELEM_F32, LG_ELEM_I32, ""},
+        {LG_OP_ATTN, attn, 0, 2, LG_ROWS_FEW, LG_ROWS_T, LG_ELEM_F32, LG_ELEM_I32, "'part' is 0"},
+        {LG_OP_ATTN, attn, 217, 2, LG_ROWS_FEW, LG_ROWS_T, LG_ELEM_F32, LG_ELEM_I32,
+         "'part' is 217, expected 72"},
+        {LG_OP_ATTN, attn, 216, 2, LG_ROWS_T, LG_ROWS_T, LG_ELEM_F32, LG_ELEM_I32, "'part'"},
+        {LG_OP_ATTN, attn, 216, 2, LG_ROWS_FEW, LG_ROWS_T, LG_ELEM_I32, LG_ELEM_I32, "'part'"},
+        {LG_OP_ATTN, attn, 216, 2, LG_ROWS_FEW, LG_ROWS_L, LG_ELEM_F32, LG_ELEM_I32, "'count'"},
+        {LG_OP_ATTN, attn, 216, 2, LG_ROWS_FEW, LG_ROWS_T, LG_ELEM_F32, LG_ELEM_F32, "'count'"},
+        {LG_OP_ATTN, "qkv=%0 k=%1 v=%2 part=%4 y=%3", 216, 2, LG_ROWS_FEW, LG_ROWS_T, LG_ELEM_F32,
+         LG_ELEM_I32, "number of 'count' is 0"},
+        {LG_OP_ATTN, "qkv=%0 k=%1 v=%2 count=%5 y=%3", 216, 2, LG_ROWS_FEW, LG_ROWS_T, LG_ELEM_F32,
+         LG_ELEM_I32, "number of 'part' is 0"},
+        {LG_OP_ROPE_KV, "qkv=%0 table=%1 k=%2 v=%3 count=%5", 0, 2, LG_ROWS_FEW, LG_ROWS_T,
+         LG_ELEM_F32, LG_ELEM_I32, ""},
+        {LG_OP_ROPE_KV, "qkv=%0 table=%1 k=%2 v=%3 count=%5", 0, 2, LG_ROWS_FEW, LG_ROWS_L,
+         LG_ELEM_F32, LG_ELEM_I32, "'count'"},
+        {LG_OP_ROPE_KV, "qkv=%0 table=%1 k=%2 v=%3 count=%5", 0, 2, LG_ROWS_FEW, LG_ROWS_T,
+         LG_ELEM_F32, LG_ELEM_I16, "'count'"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        graphs b;
+        lb_err e = {0};
+        build(&b, right_of(cases[i].op), cases[i].operands, NULL);
+        graphs_value(&b, "part", cases[i].part_rows, cases[i].part_elem, cases[i].part);
+        graphs_value(&b, "count", cases[i].count_rows, cases[i].count_elem, cases[i].count);
+        if (cases[i].says[0] != '\0') {
+            refused(&b, LB_BAD_SHAPE, cases[i].says);
+        } else if (!lg_op_shapes(&b.g, &b.nodes[0], &e)) {
+            fail_msg("%s", e.text);
+        }
+        graphs_close(&b);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(right_nodes_pass),
@@ -620,6 +666,7 @@ int main(void) {
         cmocka_unit_test(bent_nodes_are_refused),
         cmocka_unit_test(bent_operands_are_refused),
         cmocka_unit_test(norms_and_gates),
+        cmocka_unit_test(ctas_share_memory),
         cmocka_unit_test(bent_heads_are_refused),
         cmocka_unit_test(caches_of_bytes),
         cmocka_unit_test(bent_caches_are_refused),

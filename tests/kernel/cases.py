@@ -59,6 +59,9 @@ def attn(n_head, n_kv, hd, window=0, cap=768, slots=3, steps=None, kv="f16", gat
 
 ATTN_STEPS = [[(0, 0, 1)], [(1, 254, 3)], [(1, 255, 1)], [(1, 256, 1)], [(2, 257, 1)],
               [(0, 100, 5)], [(0, 0, 33)], [(2, 240, 40)], [(1, 600, 2), (0, 15, 1), (2, 511, 17)]]
+# Few rows, whose splits lie on ctas of their own: depths 0 and 1, around a split's ends, slots at different depths.
+FEW_STEPS = [[(0, 1, 1)], [(0, 511, 2)], [(2, 508, 6)], [(1, 512, 7)], [(0, 255, 2), (1, 511, 3), (2, 0, 3)],
+             [(2, 767, 1), (0, 256, 1), (1, 1, 1)], [(1, 0, 31)], [(0, 0, 32)]]
 WINDOW_STEPS = [[(0, 0, 33)], [(1, 99, 3)], [(2, 350, 20)], [(1, 1000, 17), (0, 255, 1)],
                 [(0, 2047, 2)]]
 
@@ -115,7 +118,7 @@ CASES = [
     rope_kv(4, 2, 80, 80, "neox", eps=1e-6, gate="element"),
     rope_kv(2, 1, 256, 48, "norm", eps=1e-5), rope_kv(3, 1, 64, 32, "neox", kv="q8_0"),
     rope_kv(6, 2, 128, 128, "neox", kv="q8_0", eps=1e-6, gate="head"),
-    attn(9, 3, 64), attn(4, 4, 16, window=100, cap=512, steps=WINDOW_STEPS),
+    attn(9, 3, 64, steps=ATTN_STEPS + FEW_STEPS), attn(4, 4, 16, window=100, cap=512, steps=WINDOW_STEPS),
     attn(8, 1, 128), attn(2, 1, 256, steps=ATTN_STEPS[1:8:2]),
     attn(20, 1, 16, window=300, cap=512, steps=WINDOW_STEPS[1:4]),
     attn(6, 1, 128, window=8, cap=256, steps=SMALL_WINDOW_STEPS, gate="head"),
@@ -126,6 +129,8 @@ CASES = [
     laguna_table("G09 angles in windows", *archs.rope_frequencies(128, 1e4, {"type": "none"})),
     attn(1, 1, 16, cap=70144, slots=1, flat=60000.0, case="G04 long and large sums stay finite",
          steps=[[(0, 69999, 2)]]),
+    attn(260, 260, 16, slots=1, steps=[[(0, 700, 1)]]), # more splits of a row than lanes of ctas
+    attn(3, 1, 32, window=257, cap=512, gate="head", steps=[[(0, p, 1)] for p in (255, 256, 257, 511, 512, 513)]),
     attn(2, 2, 96, steps=ATTN_STEPS[2:5], case="G12 heads of 96 and halves"),
     attn(2, 2, 96, steps=ATTN_STEPS[2:5], kv="q8_0", case="G12 heads of 96 and bytes"),
     attn(2, 1, 80, steps=ATTN_STEPS[2:5], case="G12 heads of 80 and halves"),
