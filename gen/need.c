@@ -3,8 +3,7 @@
 
 #include "base/budget.h"
 #include "base/num.h"
-#include "fuse.h"
-#include "sampling.h"
+#include "rewrite.h"
 
 bool lg_one_pool(const lg_hw_row *hw) {
     return !hw->gpu || lg_hw_has(hw, LG_HW_UNIFIED);
@@ -65,8 +64,7 @@ static bool plan_sizes(const lg_subject *s, const lg_limits *l, lb_arena *tmp, l
     lg_graph *graph = NULL;
     lg_plan *plan = NULL;
     return lg_graph_build(s->file, s->host, &o, tmp, &arch, err) &&
-           lg_fuse(arch, tmp, &graph, err) &&
-           (!s->hw->gpu || lg_add_sampling(graph, s->host, tmp, err)) &&
+           lg_rewrite(arch, s->hw, s->host, tmp, &graph, err) &&
            lg_plan_sizes(graph, s->hw, l, s->host, tmp, &plan, err) && lg_need_sum(plan, out, err);
 }
 

@@ -4,12 +4,10 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "attn_splits.h"
 #include "chunk.h"
-#include "fuse.h"
 #include "gguf_value.h"
 #include "plan_json.h"
-#include "sampling.h"
+#include "rewrite.h"
 
 enum { AGAIN_BYTES = 1 << 29 }; /* of one plan made for its sizes */
 
@@ -102,9 +100,7 @@ bool lg_run(const lg_request *rq, lb_arena *arena, lg_result *r, lb_err *err) {
         lg_graph_dump(r->arch_graph, rq->dump_out);
         return true;
     }
-    if (!lg_fuse(r->arch_graph, arena, &r->graph, err) ||
-        (r->hw->gpu && (!lg_add_attn_splits(r->graph, r->host, arena, err) ||
-                        !lg_add_sampling(r->graph, r->host, arena, err))) ||
+    if (!lg_rewrite(r->arch_graph, r->hw, r->host, arena, &r->graph, err) ||
         !lg_graph_check(r->graph, "fuse", err)) { /* 5 fuse */
         return false;
     }
@@ -136,8 +132,8 @@ bool lg_run_again(const lg_subject *s, const lg_limits *limits, lb_arena *arena,
     lg_graph *graph = NULL;
     lg_proof proof;
     return lg_graph_build(s->file, s->host, &o, arena, &arch, err) &&
-           lg_graph_check(arch, "graph", err) && lg_fuse(arch, arena, &graph, err) &&
-           (!s->hw->gpu || lg_add_sampling(graph, s->host, arena, err)) &&
+           lg_graph_check(arch, "graph", err) &&
+           lg_rewrite(arch, s->hw, s->host, arena, &graph, err) &&
            lg_graph_check(graph, "fuse", err) &&
            lg_plan_launches(graph, s->hw, limits, s->host, arena, out, err) &&
            lg_plan_memory(*out, s->host, arena, err) && lg_prove(*out, arena, &proof, err);

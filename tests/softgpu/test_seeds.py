@@ -20,7 +20,7 @@ SEEDS = [
     ("splits_skipped", "bits", "attn", "decode", "j += 2)", "j += 3)", "__260x260"),
     ("barrier_missing_before_the_join", "order of threads", "attn", "decode", "        factors(part, begin, n_splits, run);\n        isa_barrier();", "        factors(part, begin, n_splits, run);"),
     ("barrier_not_reached_by_all", "waits at a barrier", "attn", "decode", "    isa_barrier();\n\n    float mid", "    if (me < 100) {\n        isa_barrier();\n    }\n\n    float mid"),
-    ("first_arriver_joins", "order of threads", "attn", "decode", "    if (*before + 1 ==", "    if (*before + 2 =="),
+    ("first_arriver_joins", "", "attn", "decode", "    if (*before + 1 ==", "    if (*before + 2 =="),
     ("last_split_missed", "bits", "attn", "decode", "for (uint32_t begin = 0; begin < n_splits; begin += 32) {\n        const uint32_t n =", "for (uint32_t begin = 0; begin < n_splits; begin += 32) {\n        n_splits -= n_splits > 2;\n        const uint32_t n ="),
     ("split_kept_in_its_neighbours_place", "", "attn", "decode", "part + (size_t)j * ", "part + (size_t)(j ^ 1) * "),
     ("counter_of_another_row", "", "attn", "decode", "p.count + (size_t)row * 3 + group", "p.count + group"),
