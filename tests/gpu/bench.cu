@@ -2,7 +2,7 @@
  *
  *   bench launches.txt [TEXT] [SECONDS]
  * Each line of the file is a launch: label, TAB, kernel, grid x, y, z, rows, experts, picks, shared (0 or 1),
- * bytes of weights it must read, multiply-adds, TAB, operands as bench.py writes them. Those with TEXT in
+ * bytes of weights it must read, multiply-adds, position of the first row, TAB, operands as bench.py writes them. Those with TEXT in
  * their label only. A launch is repeated inside one graph, each time with another copy of the weights, as the layers
  * of a model do, so that weights come from memory; launches overlap as in a program. Experts' numbers are drawn
  * anew for each copy. Prints a line for each: time of one launch, GB/s of weights, TFLOP/s. */
@@ -28,14 +28,15 @@ struct operand {
 
 struct launch {
     std::string label;
-    uint32_t kernel, grid[3], rows, experts, picks, shared;
+    uint32_t kernel, grid[3], rows, experts, picks, shared, depth;
     double weight_bytes, macs;
     std::vector<operand> operands;
 };
 
 struct step {
     uint32_t n_rows, n_seqs, n_logits;
-    const uint32_t *arrays[5];
+    const uint32_t *arrays[5]; /* tokens, sequences, positions, slots, logit rows */
+    const void *picks;
 };
 
 static void check(cudaError_t e, const char *what) {
@@ -127,7 +128,14 @@ static void make_operands(launch *l, uint32_t copies) {
             sorted(*l, ids, &pairs, &map);
         }
         for (operand &o : l->operands) {
-            if (o.kind == 'w') {
+            if (o.kind == 'z' && c == 0) {
+                const size_t each = (o.bytes + 63) / 64 * 64;
+                uint8_t *p = room(TURNS * each, 0);
+                for (uint32_t i = 0; i < TURNS; i++) {
+                    o.copies.push_back(p + i * each);
+                }
+            } else if (o.kind == 'z') {
+            } else if (o.kind == 'w') {
                 o.copies.push_back(room(o.bytes, c));
             } else if (o.kind != 'x') {
                 o.copies.push_back(upload(o.kind == 'i' ? ids : o.kind == 'p' ? pairs : map, o.bytes));
@@ -155,6 +163,11 @@ static double timed(const launch &l, const uint8_t *at_step, double seconds) {
     cudaEvent_t a, b;
     check(cudaStreamCreate(&stream), "stream");
     check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "capture");
+    for (const operand &o : l.operands) {
+        if (o.kind == 'z') {
+            check(cudaMemsetAsync(o.copies[0], 0, TURNS * ((o.bytes + 63) / 64 * 64), stream), "memset");
+        }
+    }
     for (uint32_t i = 0; i < TURNS; i++) {
         enqueue(l, at_step, i, stream);
     }
@@ -187,8 +200,8 @@ static bool read_launch(char *text, launch *l) {
     }
     *numbers = *operands = '\0';
     l->label = text;
-    if (sscanf(numbers + 1, "%u %u %u %u %u %u %u %u %lf %lf", &l->kernel, &l->grid[0], &l->grid[1], &l->grid[2], &l->rows,
-               &l->experts, &l->picks, &l->shared, &l->weight_bytes, &l->macs) != 10) {
+    if (sscanf(numbers + 1, "%u %u %u %u %u %u %u %u %lf %lf %u", &l->kernel, &l->grid[0], &l->grid[1], &l->grid[2], &l->rows,
+               &l->experts, &l->picks, &l->shared, &l->weight_bytes, &l->macs, &l->depth) != 11) {
         return false;
     }
     for (char *word = strtok(operands + 1, " \n"); word != NULL; word = strtok(NULL, " \n")) {
@@ -197,8 +210,14 @@ static bool read_launch(char *text, launch *l) {
     return l->kernel < n_bench_kernels && l->operands.size() == bench_kernels[l->kernel].n_operands;
 }
 
-static uint8_t *make_step(uint32_t rows) {
-    const step s = {rows, 1, rows, {}};
+/* Rows that follow each other in slot 0. */
+static uint8_t *make_step(uint32_t rows, uint32_t depth) {
+    std::vector<int32_t> zeros(rows, 0), pos;
+    for (uint32_t i = 0; i < rows; i++) {
+        pos.push_back((int32_t)(depth + i));
+    }
+    const uint32_t *none = (const uint32_t *)upload(zeros, 4 * rows), *at = (const uint32_t *)upload(pos, 4 * rows);
+    const step s = {rows, 1, rows, {none, none, at, none, none}, NULL};
     uint8_t *p;
     check(cudaMalloc(&p, sizeof s), "cudaMalloc");
     check(cudaMemcpy(p, &s, sizeof s, cudaMemcpyHostToDevice), "copy");
@@ -225,7 +244,7 @@ int main(int argc, char **argv) {
             continue;
         }
         make_operands(&l, copies_of(l));
-        uint8_t *at_step = make_step(l.rows);
+        uint8_t *at_step = make_step(l.rows, l.depth);
         const double s = timed(l, at_step, seconds);
         printf("%-40s %6u %10.2f %8.0f %8.1f  %u x %u\n", l.label.c_str(), l.rows, 1e6 * s, 1e-9 * l.weight_bytes / s,
                2e-12 * l.macs / s, l.grid[0], l.grid[1]);
@@ -234,6 +253,9 @@ int main(int argc, char **argv) {
         for (operand &o : l.operands) {
             for (uint8_t *p : o.copies) {
                 cudaFree(p);
+                if (o.kind == 'z') {
+                    break; /* one block for all */
+                }
             }
         }
     }

@@ -1,5 +1,5 @@
-"""Makes build/gpu-bench, which tests/gpu/bench builds and runs on a machine with a GPU: kernels of the sizes that
-Laguna S and XS have, as CUDA text, and the list of launches to time."""
+"""Makes build/gpu-bench, which tests/gpu/bench builds and runs on a machine with a GPU: experts and attention of the
+sizes that Laguna S and XS have, as CUDA text, and the list of launches to time."""
 import json
 import pathlib
 import shutil
@@ -50,7 +50,27 @@ def dense(name, wtype):
     return [(f"{name} {wtype} one gated product", dict(op, role="decode"), FEW), (f"{name} {wtype} one gated product", dict(op, role="prefill"), MANY)]
 
 
+# name: heads, key heads, size of a head, window, ring, gate
+ATTENTION = {"S full": (48, 8, 128, 0, 131072, "head"), "S window": (72, 8, 128, 512, 2560, "head"),
+             "llama-576": (9, 3, 64, 0, 66048, "none")}
+DEPTHS = (0, 512, 1500, 3500, 16000, 64000, 130000)
+
+
+def attention(name, kv):
+    """Attention of steps that begin at a depth: (label, op, numbers of rows, depth)."""
+    n_head, n_kv, hd, window, cap, gate = ATTENTION[name]
+    op = {"family": "attn", "n_head": n_head, "n_kv": n_kv, "hd": hd, "scale": hd ** -0.5, "window": window, "cap": cap, "slots": 1,
+          "kv": kv, "gate": gate, **({"act": "softplus"} if gate != "none" else {})}
+    for depth in DEPTHS:
+        if window == 0 and depth < cap - 1000 or depth <= 1500:
+            yield f"attention {name} {kv} at {depth}", dict(op, split=True), (1, 8), depth
+            yield f"attention {name} {kv} at {depth}", op, (512,), depth
+
+
 def all_cases():
+    for name in ATTENTION:
+        yield from attention(name, "f16")
+    yield from attention("S full", "q8_0")
     for types, shared in ((("q4_k", "q6_k"), True), (("q4_k", "q4_k"), False)):
         for name in MODELS:
             yield from mixture(name, types, shared)
@@ -63,8 +83,13 @@ class Rows:
         self.n_rows, self.logit = n, []
 
 
-def work_of(op, T):
+def work_of(op, T, depth):
     """(bytes of weights that must be read at least, multiply-adds): of all experts where there are enough rows."""
+    if op["family"] == "attn":
+        seen = min(depth + T, op["window"] + T - 1) if op["window"] else depth + T
+        per_row = min(depth + (T + 1) / 2, op["window"]) if op["window"] else depth + (T + 1) / 2
+        per_cell = {"f16": 2, "q8_0": 34 / 32}[op["kv"]]
+        return 2 * per_cell * seen * op["n_kv"] * op["hd"], 2 * T * per_row * op["n_head"] * op["hd"]
     if op["family"] == "router_parts":
         return 4 * op["K"] * op["E"], T * op["K"] * op["E"]
     if not isinstance(op.get("parts"), list):
@@ -78,18 +103,21 @@ def work_of(op, T):
 
 
 def operand_kind(op, o):
-    """How bench.cu fills it: w weights (every turn another copy), i ids, p pairs, m map, x anything."""
+    """How bench.cu fills it: w weights or keys and values (every turn another copy), i ids, p pairs, m map, z counters (a copy each
+    turn), x anything."""
+    if op["family"] == "attn":
+        return {"k": "w", "v": "w", "count": "z"}.get(o["param"], "x")
     kinds = {"ids": "i", "pairs": "p", "map": "m"}
     if o["access"] != "read" or o["param"] not in kinds:
         return "w" if o["param"] == "w" or o["param"][0] in "ws" and o["param"][1:].isdigit() else "x"
     return kinds[o["param"]]
 
 
-def line(number, label, op, d, T):
+def line(number, label, op, d, T, depth):
     rows = Rows(T)
     grid = soft.grid_of(d, rows)
-    n_bytes, macs = work_of(op, T)
-    head = [number, *grid, T, op.get("E", 0), op.get("n_used", 0), int("shared" in op), int(n_bytes), macs]
+    n_bytes, macs = work_of(op, T, depth)
+    head = [number, *grid, T, op.get("E", 0), op.get("n_used", 0), int("shared" in op), int(n_bytes), macs, depth]
     operands = [f"{operand_kind(op, o)}{cpu.evaluate(o['bytes'], rows)}" for o in d["operands"]]
     return f"{label}\t{' '.join(map(str, head))}\t{' '.join(operands)}\n"
 
@@ -129,15 +157,15 @@ extern "C" int launch_{i}(const void *params, const uint32_t grid[3], void *stre
 def main():
     shutil.rmtree(OUT, ignore_errors=True)
     OUT.mkdir(parents=True)
-    cases, ops = list(all_cases()), []
-    for _, op, _ in cases:
+    cases, ops = [(*case, 0)[:4] for case in all_cases()], []
+    for _, op, _, _ in cases:
         if op not in ops:
             ops.append(op)
     descriptors = soft.render([dict(op, hw=soft.HW) for op in ops], OUT)
     (OUT / "table.c").write_text(table(descriptors))
     for i, d in enumerate(descriptors):
         (OUT / f"unit{i}.cu").write_text(unit(i, d))
-    lines = [line(ops.index(op), label, op, descriptors[ops.index(op)], T) for label, op, Ts in cases for T in Ts]
+    lines = [line(ops.index(op), label, op, descriptors[ops.index(op)], T, depth) for label, op, Ts, depth in cases for T in Ts]
     (OUT / "launches.txt").write_text("".join(lines))
     for path in (ROOT / "templates" / "lib").glob("*.h"):
         shutil.copy(path, OUT / path.name)
