@@ -2,9 +2,11 @@
 schemas, eight at once, and turns that reuse what was read, past the windows of its layers."""
 import asyncio
 import json
+import os
 import pathlib
 import re
 import sys
+import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 import laguna
@@ -122,5 +124,39 @@ def test_laguna_tiny():
         long_turns(s, program)
 
 
+def test_long_prompt():
+    """A first request of 24,438 tokens and a turn that adds 500; then the same after another talk took the only slot, and after a new start."""
+    if not os.environ.get("LAGEN_TEST_ALL"):
+        raise tap.Skip("long; check.sh --all runs it")
+    sentence, added = "The cat sees the dog. ", "The dog sees the cat. "
+    with tempfile.TemporaryDirectory() as kv:
+        def start():
+            return Server("--slots", 1, "--kv-dir", kv, program=laguna.build(65536, 2))
+
+        def ask(s, messages):
+            r = s.post("/v1/chat/completions", {"messages": messages, "temperature": 0, "max_tokens": 60}, timeout=600)
+            assert r.status == 200, r.body
+            u = r.json["usage"]
+            print("#", u["prompt_tokens"], "tokens,", u["prompt_tokens_details"]["cached_tokens"], "of them cached")
+            return r.json["choices"][0]["message"], u["prompt_tokens"], u["prompt_tokens_details"]["cached_tokens"]
+        with start() as s:
+            count = lambda m: len(s.post("/tokenize", {"content": s.post("/apply-template", {"messages": m}).json["prompt"]}).json["tokens"])
+            messages = [{"role": "system", "content": sentence * 4000}, {"role": "user", "content": SUM}]
+            messages[0]["content"] = sentence * (4000 - (count(messages) - 24438) // 6 - 1)
+            while count(messages) < 24438:
+                messages[0]["content"] += " a"
+            first, n, cached = ask(s, messages)
+            assert n == 24438 and cached < 20, n
+            messages += [first, {"role": "user", "content": added * 83}]
+            second, n, cached = ask(s, messages)
+            assert 24438 + 500 < n and n - cached < 1200, (n, cached)
+            ask(s, [{"role": "system", "content": "Other notes. " + sentence * 300}, {"role": "user", "content": SUM}])
+            again, n, cached = ask(s, messages)
+            assert again == second and n - cached < 32, (n, cached)
+        with start() as s:
+            again, n, cached = ask(s, messages)
+            assert again == second and n - cached < 32, (n, cached)
+
+
 if __name__ == "__main__":
-    tap.main([test_laguna_tiny])
+    tap.main([test_laguna_tiny, test_long_prompt])
