@@ -4,6 +4,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include <inttypes.h>
 #include <string.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include "at.h"
@@ -151,6 +152,42 @@ static bool check_cubins(lg_context *c, const char *dir, const lg_plan *plan, co
                        path));
 }
 
+/* What verify found out. */
+typedef struct verified {
+    const char *image, *cubins; /* words about them */
+    lg_program p;
+    size_t n_files;
+} verified;
+
+/* The program's own steps on the recorder, where this machine can run it. */
+static bool replay_program(lg_context *c, const char *dir, const verified *v, lb_err *err) {
+    lg_at root = lg_at_root("manifest.json", v->p.manifest);
+    const char *model = NULL;
+    const char *host = NULL;
+    const lg_hw_row *row = NULL;
+    struct utsname here;
+    if (!lg_at_string(&root, "model", &model, err) || !lg_at_string(&root, "host", &host, err) ||
+        !lg_hw_find(host, &row, err)) {
+        return false;
+    }
+    if (uname(&here) != 0 || strcmp(here.machine, row->machine) != 0) {
+        lb_text_printf(c->out,
+                       "its own steps were not run: its host side is for %s, this is %s; qemu-user "
+                       "and a recorder\nbuilt for %s could\n\n",
+                       row->machine, here.machine, row->machine);
+        return true;
+    }
+    const char *cli = lb_format(c->arena, err, "%s/%s-cli", dir, model);
+    const char *driver = lb_format(c->arena, err, "%s/build/liblagen_recorder.so", c->root);
+    if (cli == NULL || driver == NULL) {
+        return false;
+    }
+    const char *needed = access(cli, X_OK) != 0 ? cli : access(driver, R_OK) != 0 ? driver : NULL;
+    return needed == NULL
+               ? lg_replay_program(v->p.plan, cli, driver, c->stop, c->arena, err)
+               : lb_err_set(err, LB_MISSING, "--replay needs %s", needed);
+}
+
 /* Every launch on the recorder. */
 static bool replay(lg_context *c, const char *dir, const lg_plan *plan, lb_err *err) {
     uint64_t n = 0;
@@ -176,13 +213,6 @@ static bool replay(lg_context *c, const char *dir, const lg_plan *plan, lb_err *
     return true;
 }
 
-/* What verify found out. */
-typedef struct verified {
-    const char *image, *cubins; /* words about them */
-    lg_program p;
-    size_t n_files;
-} verified;
-
 static bool check_all(lg_context *c, const char *dir, verified *v, lb_err *err) {
     return lg_program_manifest(dir, c->arena, &v->p, err) &&
            check_files(c, dir, v->p.manifest, &v->n_files, err) &&
@@ -204,7 +234,8 @@ static bool verify(lg_context *c, const char *dir, bool replayed, lb_err *err) {
                    "%s: proved again, %" PRIu32 " facts for every T from 1 to %" PRIu64
                    "; %zu files have their digests; %s%s\n\n",
                    dir, v.p.proof.n_facts, v.p.plan->limits.t_max, v.n_files, v.image, v.cubins);
-    if (replayed && !replay(c, dir, v.p.plan, err)) {
+    if (replayed &&
+        (!replay(c, dir, v.p.plan, err) || !replay_program(c, dir, &v, err))) {
         return false;
     }
     certificate(v.p.plan, &v.p.proof, c->out);
@@ -217,7 +248,8 @@ bool lg_command_verify(lg_context *c, int argc, char *const *argv, lb_err *err) 
     bool replayed = false;
     const lb_opt options[] = {{"--replay", NULL, LB_OPT_FLAG, &replayed, 0, 0, false, NULL, NULL,
                                "make every launch of a GPU program on the recorder, a\n"
-                               "driver that checks and executes nothing"}};
+                               "driver that checks and executes nothing, and run the\nprogram's own "
+                               "steps of every size there"}};
     const lb_positional pos[] = {{"DIR", &dir, true, "folder of an emitted program"}};
     const lb_command command = {
         "lagen verify",

@@ -144,33 +144,77 @@ static bool run_tool(const lister *p, const char *tool, const char *list, const 
     return false;
 }
 
+/* A folder of our own with a file in it; both are removed by drop_file. */
+typedef struct own_file {
+    char folder[32];
+    const char *path;
+} own_file;
+
+static void drop_file(const own_file *f) {
+    if (f->path != NULL) {
+        unlink(f->path);
+    }
+    rmdir(f->folder);
+}
+
+static bool make_file(const lb_text *text, lb_arena *arena, own_file *out, lb_err *err) {
+    own_file f = {.folder = "/tmp/lagen-replay-XXXXXX"};
+    if (mkdtemp(f.folder) == NULL) {
+        return lb_err_set(err, LB_IO, "%s cannot be made", f.folder);
+    }
+    f.path = lb_format(arena, err, "%s/file", f.folder);
+    if (f.path == NULL || !lb_write_file(f.path, text->data, text->n_bytes, false, NULL, err)) {
+        drop_file(&f);
+        return false;
+    }
+    *out = f;
+    return true;
+}
+
 bool lg_replay(const lg_plan *plan, const char *dir, const char *tool,
                const volatile sig_atomic_t *stop, lb_arena *arena, uint64_t *n_launches,
                lb_err *err) {
-    char folder[] = "/tmp/lagen-replay-XXXXXX";
     lb_text limits;
+    own_file list;
+    own_file device;
     lister p = {.plan = plan, .err = err};
     lb_text_init(&p.list, arena);
     if (dir[strcspn(dir, " \t\n")] != '\0') {
         return lb_err_set(err, LB_UNSUPPORTED, "--replay: '%s' has a blank in its name", dir);
     }
-    if (!settings(plan, arena, &limits, err) || !make_list(&p, dir)) {
+    if (!settings(plan, arena, &limits, err) || !make_list(&p, dir) ||
+        !make_file(&p.list, arena, &list, err)) {
         return false;
     }
-    if (mkdtemp(folder) == NULL) {
-        return lb_err_set(err, LB_IO, "%s cannot be made", folder);
+    bool ok = make_file(&limits, arena, &device, err);
+    if (ok) {
+        ok = run_tool(&p, tool, list.path, device.path, stop, arena, err);
+        drop_file(&device);
     }
-    const char *list = lb_format(arena, err, "%s/list", folder);
-    const char *device = lb_format(arena, err, "%s/device", folder);
-    bool ok = list != NULL && device != NULL &&
-              lb_write_file(list, p.list.data, p.list.n_bytes, false, NULL, err) &&
-              lb_write_file(device, limits.data, limits.n_bytes, false, NULL, err) &&
-              run_tool(&p, tool, list, device, stop, arena, err);
-    if (list != NULL && device != NULL) {
-        unlink(list);
-        unlink(device);
-    }
-    rmdir(folder);
+    drop_file(&list);
     *n_launches = p.n;
+    return ok;
+}
+
+bool lg_replay_program(const lg_plan *plan, const char *cli, const char *driver,
+                       const volatile sig_atomic_t *stop, lb_arena *arena, lb_err *err) {
+    lb_text limits;
+    own_file device;
+    if (!settings(plan, arena, &limits, err) || !make_file(&limits, arena, &device, err)) {
+        return false;
+    }
+    const char *to = lb_format(arena, err, "LAGEN_CUDA_DRIVER=%s", driver);
+    const char *of = lb_format(arena, err, "LAGEN_RECORDER=%s", device.path);
+    const char *const argv[] = {"env", to, of, cli, "selftest", "--launches", NULL};
+    lb_err why = {0};
+    bool ok = to != NULL && of != NULL && lg_process_run(argv, stop, &why);
+    if (!ok && why.code == LB_IO) {
+        lb_err_set(err, LB_PROOF, "the program's own steps are refused on the recorder of a %s; why "
+                                  "stands above",
+                   lg_hw_name(plan->hw));
+    } else if (!ok && why.code != LB_OK) {
+        *err = why;
+    }
+    drop_file(&device);
     return ok;
 }

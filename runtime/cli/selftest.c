@@ -2,6 +2,7 @@
  * logits and caches equal to the bit; the same tokens read at once and one by one; and, where the
  * device chooses tokens, its choices against the host's. */
 #define _GNU_SOURCE
+#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,6 +11,7 @@
 #include "base/digest.h"
 #include "cli/cli.h"
 #include "golden.h"
+#include "rehearse.h"
 
 enum {
     N_TOKENS = 19, /* odd, so that tiles and strips have edges */
@@ -211,15 +213,38 @@ static bool golden(rt_cli *c, bool bless, lb_err *err) {
     return true;
 }
 
+/* Without weights: nothing is compared, and no launch may be refused. */
+static bool rehearse(rt_cli *c, const char *device, lb_err *err) {
+    rt_rehearsal seen;
+    if (!rt_rehearse(c->model, device, &seen, err)) {
+        return false;
+    }
+    printf("ok  %" PRIu64 " steps without weights: every number of rows from 1 to %u, sequences",
+           seen.steps, c->model->t_max);
+    for (int i = 0; i < 3 && seen.slots[i] != 0; i++) {
+        printf(" %u", seen.slots[i]);
+    }
+    printf(", contexts");
+    for (int i = 0; i < 5 && seen.contexts[i] != 0; i++) {
+        printf(" %u", seen.contexts[i]);
+    }
+    printf("\n");
+    return true;
+}
+
 static bool run(rt_cli *c, int argc, char **argv, lb_err *err) {
     rt_cli_team team = {0};
     bool go = false;
     bool bless = false;
+    bool launches = false;
     const lb_opt rows[] = {
         RT_CLI_TEAM_ROWS(c, team),
         RT_CLI_FLAG("--bless", &bless,
                     "record what this machine answers in golden.json, which\nthe server compares "
                     "with before it opens its port"),
+        RT_CLI_FLAG("--launches", &launches,
+                    "nothing but this: a step of every size on the GPU, without\nweights; none of "
+                    "its launches may be refused"),
     };
     const rt_cli_line line = {
         .name = "selftest",
@@ -231,6 +256,10 @@ static bool run(rt_cli *c, int argc, char **argv, lb_err *err) {
     bool ok = rt_cli_parse(c, &line, argc, argv, &go, err);
     if (!ok || !go) {
         return ok;
+    }
+    if (launches) {
+        return bless ? lb_err_set(err, LB_USAGE, "--bless and --launches exclude each other")
+                     : rehearse(c, team.device, err);
     }
     if (!rt_cli_start(c, &team, err)) {
         return false;

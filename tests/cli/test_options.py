@@ -110,7 +110,7 @@ COMMANDS = {
         **THREADS, "--n-prompt": Name(*LIST), "--n-gen": Name(*LIST), "--n-depth": Name(*LIST),
         "--repetitions": Uint(1, 1000), "--no-warmup": Flag(), "--json": Flag()}),
     ("cli", "info"): ([], {"--json": Flag()}),
-    ("cli", "selftest"): ([], {**THREADS, "--bless": Flag()}),
+    ("cli", "selftest"): ([], {**THREADS, "--bless": Flag(), "--launches": Flag()}),
     ("server", ""): ([], {
         "--host": Name(("nosuch.", 2, "nosuch.")), "--port": Uint(0, 65535), "--api-key-file": Name(NO_FILE),
         "--allow-host": Repeat(), "--allow-origin": Repeat(), "--name": Name(), "--log": Name(("xml", 2, "'xml'")),

@@ -1,0 +1,147 @@
+"""Large models on every GPU row from files without weights: planned, proved, emitted, and the emitted step function run on the
+recorder of that row, a step of every size (`selftest --launches`). On every push Laguna-S on three rows; with --all also an
+M.1-like model and a context of 1 M, on all of them. The host side is compiled for this machine, kernels are cubins without code."""
+import importlib.machinery
+import importlib.util
+import json
+import os
+import pathlib
+import platform
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests" / "oracle"))
+import tap  # noqa: E402
+
+LAGEN = ROOT / "build" / "lagen"
+RECORDER = ROOT / "build" / "liblagen_recorder.so"
+ALL = bool(os.environ.get("LAGEN_TEST_ALL"))
+WORK = tempfile.TemporaryDirectory()
+FOLDER = pathlib.Path(WORK.name)
+CC = ["cc", "-std=c11", "-O1", "-I."]
+SECONDS = 60
+# What a rehearsal does not call: the model's text, and the plain twins of its kernels.
+OTHERS = """const long lagen_tokenizer[512] = {0}, lagen_chat_template[512] = {0};
+_Bool lagen_step_plain(void);
+_Bool lagen_step_plain(void) { return 0; }
+"""
+
+
+def run(*command, **more):
+    p = subprocess.run([str(x) for x in command], capture_output=True, text=True, **more)
+    assert p.returncode == 0, f"{' '.join(map(str, command))[:300]}: {p.returncode}\n{p.stdout[-500:]}{p.stderr[-900:]}"
+    return p.stdout
+
+
+def stand_in():
+    """tests/gpu/fake_nvcc/nvcc as a module."""
+    path = str(ROOT / "tests" / "gpu" / "fake_nvcc" / "nvcc")
+    loader = importlib.machinery.SourceFileLoader("fake_nvcc", path)
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("fake_nvcc", loader))
+    loader.exec_module(module)
+    return module
+
+
+NVCC = stand_in()
+
+
+def rows():
+    return {r["name"]: r for r in json.loads(run(LAGEN, "targets", "--json")) if r["kind"] == "gpu"}
+
+
+def settings(row, path):
+    """The recorder as a board of this row, with memory for anything."""
+    skip = ("param_bytes_max", "regs_per_thread_max")
+    numbers = {k: v for k, v in row.items() if isinstance(v, int) and not isinstance(v, bool) and k not in skip}
+    path.write_text(f"name {row['name']}\nmemory_bytes {1 << 46}\n" + "".join(f"{k} {v}\n" for k, v in numbers.items()))
+
+
+def program(model, arch, *options, bend=None):
+    """An emitted folder with its host side compiled: the step, its tables, cubins that hold numbers alone. `bend`: a text of
+    step.c and another in its place."""
+    out = FOLDER / "p"
+    host = {"x86_64": "x86-64-v2", "aarch64": "aarch64-v8.2"}[platform.machine()]
+    run("rm", "-rf", out)
+    run(LAGEN, "emit", "-m", model, "--arch", arch, "--host", host, "--weights", "link", "-o", out, *options)
+    (out / "cubin").mkdir(exist_ok=True)
+    for source in (out / "src").glob("*.cu"):
+        name, threads, params = NVCC.facts(source.read_text())
+        (out / "cubin" / f"{name}.cubin").write_bytes(NVCC.cubin(arch_number(arch), name, threads, params, 32, 0, 0))
+    if bend:
+        step = out / "src" / "step.c"
+        assert bend[0] in step.read_text()
+        step.write_text(step.read_text().replace(*bend))
+    sources = [p for p in ("step.c", "gpu.c", "model.c", "cubins.S") if (out / "src" / p).exists()]
+    (out / "others.c").write_text(OTHERS)
+    run(*CC, "-I", "src", "-I", "src/lib", "-I", ROOT / "runtime", *(f"src/{s}" for s in sources), ROOT / "runtime/main_cli.c",
+        "others.c", *(ROOT / f"build/lib{x}.a" for x in ("rtcli", "cuda_host", "rt", "base")), "-o", "cli", "-lcrypto", "-ledit",
+        "-ljansson", "-lpthread", "-ldl", "-lm", cwd=out)
+    return out
+
+
+def arch_number(arch):
+    return int("".join(c for c in arch if c.isdigit()))
+
+
+def rehearse(recipe, arch, table, *options):
+    out = program(FOLDER / f"{recipe}.gguf", arch, *options)
+    settings(table[arch], FOLDER / "device")
+    env = dict(os.environ, LAGEN_CUDA_DRIVER=str(RECORDER), LAGEN_RECORDER=str(FOLDER / "device"))
+    begin = time.monotonic()
+    text = run(out / "cli", "selftest", "--launches", env=env)
+    seconds = time.monotonic() - begin
+    limits = json.loads((out / "manifest.json").read_text())["limits"]
+    assert text.startswith("ok  ") and f"every number of rows from 1 to {limits['t_max']}," in text, text
+    return text, limits, seconds
+
+
+def check(t, recipe, arch, table, *options):
+    def test():
+        text, limits, seconds = rehearse(recipe, arch, table, *options)
+        contexts = text.split("contexts ")[1].split()
+        assert contexts[0] == "1" and contexts[-1] == str(limits["ctx"]), text
+        assert recipe == "laguna-m1-like" or contexts[1:-1] == ["511", "512", "513"], text
+        assert seconds < SECONDS, f"{seconds:.0f} s"
+
+    test.__name__ = " ".join([recipe, arch, *map(str, options)])
+    t.run(test)
+
+
+def a_refusal_is_seen_and_named(t, table):
+    """A grid that is too high for one number of rows alone: the rehearsal finds it."""
+    def test():
+        bend = ("(uint32_t)(48ull)", "(uint32_t)(T == 61ull ? 65536ull : 48ull)")
+        out = program(FOLDER / "laguna-s.gguf", "sm_90a", "--chunk", 64, bend=bend)
+        settings(table["sm_90a"], FOLDER / "device")
+        env = dict(os.environ, LAGEN_CUDA_DRIVER=str(RECORDER), LAGEN_RECORDER=str(FOLDER / "device"))
+        p = subprocess.run([out / "cli", "selftest", "--launches"], env=env, capture_output=True, text=True)
+        assert p.returncode == 1 and "61 rows of 1 sequences at context 511: launch " in p.stderr, p.stderr
+        assert "x 65536 x 1, T=61: cuLaunchKernelEx: CUDA_ERROR_INVALID_VALUE" in p.stderr, p.stderr
+
+    test.__name__ = "a refusal is seen and named"
+    t.run(test)
+
+
+def main():
+    t = tap.Tap()
+    missing = [str(p) for p in (LAGEN, RECORDER) if not p.exists()]
+    if missing or platform.machine() not in ("x86_64", "aarch64"):
+        t.skip("large models on every row", f"no {missing}" if missing else "no row for this machine")
+        return t.done()
+    table = rows()
+    recipes = ("laguna-s", "laguna-m1-like", "laguna-s-1m") if ALL else ("laguna-s",)
+    for recipe in recipes:
+        run(LAGEN, "synth", f"synth/{recipe}", "--header-only", "-o", FOLDER / f"{recipe}.gguf")
+    for arch in table if ALL else ("sm_89", "sm_90a", "sm_121a"):
+        for recipe in recipes:
+            check(t, recipe, arch, table, *(() if ALL or arch == "sm_121a" else ("--chunk", 64, "--slots", 3)))
+    a_refusal_is_seen_and_named(t, table)
+    WORK.cleanup()
+    return t.done()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
