@@ -20,27 +20,36 @@ const rt_step *rt_cuda_step_on_device(const rt_cuda *c) {
     return (const rt_step *)(uintptr_t)(c->arenas[RT_ARENA_IO] + c->model->gpu->step_offset_bytes);
 }
 
-/* Fails, before anything is allocated, unless all arenas fit what is free. */
+uint64_t rt_cuda_room(bool shared, uint64_t free_bytes, uint64_t available) {
+    return shared && available != UINT64_MAX ? available : free_bytes;
+}
+
+/* Fails, before anything is allocated, unless all arenas fit what is there. */
 static bool check_sum(rt_cuda *c, lb_err *err) {
     uint64_t sum = 0;
     size_t have = 0;
     size_t total = 0;
+    int shared = 0;
     for (int k = 0; k < RT_N_ARENAS; k++) {
         if (!lb_add(sum, c->model->arena_bytes[k], &sum)) {
             return lb_err_set(err, LB_RESOURCES, "the sum of the arenas passes 64 bits");
         }
     }
-    if (!RT_CU_CALL(&c->d, err, cuMemGetInfo_v2, &have, &total)) {
+    if (!RT_CU_CALL(&c->d, err, cuMemGetInfo_v2, &have, &total) ||
+        !RT_CU_CALL(&c->d, err, cuDeviceGetAttribute, &shared, RT_CU_DEV_INTEGRATED, c->device)) {
         return false;
     }
+    uint64_t available = rt_memory_available();
     c->free_before = have;
-    if (sum > have) {
-        return lb_err_set(err, LB_RESOURCES,
-                          "the program needs %" PRIu64
-                          " bytes on device %d (%s); %zu of %zu are free",
-                          sum, c->board.index, c->board.name, have, total);
+    c->shared = shared != 0;
+    if (sum <= rt_cuda_room(c->shared, have, available)) {
+        return true;
     }
-    return true;
+    lb_err_set(err, LB_RESOURCES,
+               "the program needs %" PRIu64 " bytes on device %d (%s); %zu of %zu are free", sum,
+               c->board.index, c->board.name, have, total);
+    return c->shared ? lb_err_prefix(err, "the system can give %" PRIu64 " bytes", available)
+                     : false;
 }
 
 static bool allocate(rt_cuda *c, lb_err *err) {

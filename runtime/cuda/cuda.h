@@ -36,6 +36,7 @@ struct rt_cuda {
     rt_cu_function *functions;               /* [n_kernels] */
     /* of decode with i + 1 rows, or NULL: [0] gives logits, [1] choices */
     rt_cu_graph_exec graphs[2][RT_CUDA_GRAPHS];
+    bool shared; /* the device's memory is the host's too */
     uint64_t free_before,
         free_after; /* bytes free on the device before the arenas, and when ready */
     const rt_trace *trace; /* of the running step, or NULL */
@@ -45,6 +46,11 @@ struct rt_cuda {
 /* env.c: collects the variables that libcuda reads into `shown`; fails with LB_BAD_VALUE for one
  * that would change what runs. */
 bool rt_cuda_env(char *shown, size_t size, lb_err *err);
+
+/* cuda.c: bytes that arenas can have. `shared`: the board's memory is the host's too; there the driver
+ * calls free what holds nothing at all, which is little after a large file was read, and what counts is
+ * what the system can give (UINT64_MAX: it does not tell). */
+uint64_t rt_cuda_room(bool shared, uint64_t free_bytes, uint64_t available);
 
 /* choose.c: the one device that `wanted` means and that fits the program. LB_WRONG_BOX lists what
  * is there. */

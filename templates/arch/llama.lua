@@ -30,6 +30,10 @@ local function dims(g)
     d.scale = 1.0 / math.sqrt(d.head_dim)
   end
   d.ctx_train = g:int("llama.context_length", 1, 1 << 30)
+  local window = g:int("llama.attention.sliding_window", 0, 1 << 30, 0)
+  if window > 0 and window < d.ctx_train then
+    fail("key 'llama.attention.sliding_window' is " .. window .. ", and of this architecture it is not known which layers slide")
+  end
   d.experts = g:int("llama.expert_count", 0, 1024, 0)
   d.picks = d.experts > 0 and g:int("llama.expert_used_count", 1, d.experts) or 0
   return d

@@ -10,11 +10,14 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tests" / "oracle"))
+for folder in ("oracle", "gen", "fuzz"):
+    sys.path.insert(0, str(ROOT / "tests" / folder))
 import tap  # noqa: E402
+from tap import named  # noqa: E402
 
 LAGEN = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ROOT / "build" / "lagen").resolve()
 WORK = tempfile.TemporaryDirectory()
+FOLDER = pathlib.Path(WORK.name)
 MIB, GIB = 1 << 20, 1 << 30
 ALL = bool(os.environ.get("LAGEN_TEST_ALL"))
 
@@ -26,7 +29,7 @@ def lagen(*arguments, status=0):
 
 
 def header(recipe, types=None):
-    path = pathlib.Path(WORK.name) / f"{recipe}-{types}.gguf"
+    path = FOLDER / f"{recipe}-{types}.gguf"
     if not path.exists():
         lagen("synth", f"synth/{recipe}", *(["--types", types] if types else []), "--header-only", "-o", path)
     return path
@@ -191,7 +194,7 @@ def pools_that_a_row_does_not_have():
 
 
 def a_build_that_does_not_fit_is_refused():
-    w8, out = header("laguna-w8"), pathlib.Path(WORK.name) / "o"
+    w8, out = header("laguna-w8"), FOLDER / "o"
     need = plan(w8, "--slots", 8, "--ctx", 128, "--chunk", 100, arch="x86-64-v3")["pools"]["ram"]
     for command in ("emit", "build"):
         text = lagen(command, "-m", w8, "--arch", "x86-64-v3", "--ctx", 128, "--chunk", 100, "--slots", 8, "--ram", need - 1,
@@ -230,9 +233,106 @@ def a_chosen_chunk_leaves_room():
         assert ("no room for 2048" in p["limits"]["chunk_why"]) == (chunk != 2048)
 
 
+# ---- cases F: what others planned wrongly
+
+
+@named("F01 the asked context is planned, not a calibration")
+def the_asked_context():
+    """For every context and chunk: caches of full layers in proportion to the context, windows and scratch to the chunk, and never a
+    jump; three files of the same model differ by their weights alone."""
+    s = header("laguna-s")
+    seen = {}
+    for ctx in (2048, 32768, 262144):
+        for chunk in (256, 512, 2048):
+            p = plan(s, "--ctx", ctx, "--chunk", chunk)
+            seen[ctx, chunk] = p
+            assert p["pools"]["kv_full"] == 49152 * ctx
+            assert p["memory"]["scratch"] == seen[2048, chunk]["memory"]["scratch"], "scratch grows with the context"
+            assert p["pools"]["kv_window"] == min(147456 * (512 + chunk), 147456 * ctx), (ctx, chunk)
+    small, large = (seen[2048, c]["memory"]["scratch"] for c in (256, 2048))
+    assert 7 * small < large < 8 * small + MIB
+
+
+@named("F02 no buffer of context times chunk")
+def no_scores():
+    """163 k context, 512 rows and 128 heads in 32 bits would be 42.7 GB."""
+    for ctx in (1024, 163840):
+        p = plan(header("laguna-s"), "--ctx", ctx, "--chunk", 512)
+        assert p["memory"]["scratch"] < 84 * MIB, p["memory"]
+
+
+@named("F03 8-bit caches need no more scratch than halves")
+def no_dequantised_copy():
+    s = header("laguna-s")
+    for ctx in (4096, 262144):
+        f16, q8 = (plan(s, "--ctx", ctx, "--chunk", 512, "--kv", kv)["memory"] for kv in ("f16", "q8_0"))
+        assert f16["scratch"] == q8["scratch"] and q8["kv"] * 32 == f16["kv"] * 17
+
+
+@named("F05 a window without a known pattern is refused")
+def unknown_pattern():
+    from make_corpus import U32, key
+    from test_hostile import tiny
+    path = FOLDER / "window.gguf"
+    for window, ok in ((8, False), (4096, True), (1 << 20, True), (0, True)):
+        name = "llama.attention.sliding_window"
+        path.write_bytes(tiny({name: key(name, U32, window)}))
+        text = lagen("plan", "-m", path, "--arch", "x86-64-v3", "--ctx", 64, status=0 if ok else 1)
+        assert ok or f"'{name}' is 8, and of this architecture it is not known which layers slide" in text, text
+
+
+@named("F07 a pool is a sum of bytes, never of layers")
+def bytes_not_layers():
+    """Layers of very different weight: what they weigh is what is planned. More than one GPU is refused by name."""
+    path = header("laguna-s", "ud_iq2_m")
+    dump = json.loads(lagen("plan", "-m", path, "--arch", "sm_120a", "--ctx", 4096, "--dump", "memory"))
+    layers = {}
+    for w in dump["weights"]:
+        n = w["name"].split(".")[1] if w["name"].startswith("blk.") else ""
+        layers[n] = layers.get(n, 0) + w["bytes"]
+    assert max(layers.values()) > 5 * min(layers.values())
+    spare = plan(path, "--ctx", 4096)["memory"]["weights"] - sum(layers.values())
+    assert 0 <= spare < 64 * len(dump["weights"]), spare
+    for arch in ("sm_120a,sm_89", "sm_120a sm_120a"):
+        assert f"--arch: no target '{arch}'" in lagen("plan", "-m", path, "--arch", arch, status=1)
+
+
+@named("F08 all experts count, used or not")
+def all_experts_count():
+    for recipe, types in (("laguna-s", "q4_k_m"), ("laguna-xs", "q4_k_m"), ("laguna-s", "routed_q2_k")):
+        path = header(recipe, types)
+        data = sum(x["bytes"] for x in json.loads(lagen("inspect", "--json", path))["types"])
+        planned = plan(path, "--ctx", 4096)["memory"]["weights"]
+        assert data <= planned < 1.002 * data, (recipe, data, planned)  # rows and atoms are padded
+
+
+@named("F11 a million tokens are refused where they do not fit")
+def a_million_tokens():
+    s = header("laguna-s-1m")
+    p = plan(s, "--ctx", 1000000, "--ram", "112GiB", arch="sm_121a")
+    assert not p["fit"]["fits"] and p["fit"]["nearest"]["ctx"] > 262144, p["fit"]
+    out = FOLDER / "million"
+    text = lagen("build", "-m", s, "--arch", "sm_121a", "--ctx", 1000000, "--ram", "112GiB", "-o", out, status=1)
+    assert "bytes are needed, there are 120259084288; nearest: --ctx " in text and not out.exists(), text
+    assert plan(s, "--ctx", 250000, "--ram", "112GiB", arch="sm_121a")["fit"]["fits"]
+
+
+@named("F12 a launch's memory is that of cached and new tokens")
+def cached_and_new():
+    """Shared memory, scratch and grids of 100 new rows are the same whatever is cached before them."""
+    s = header("laguna-s")
+    short, long = (json.loads(lagen("plan", "-m", s, "--arch", "sm_120a", "--ctx", ctx, "--chunk", 100, "--dump", "launch"))
+                   for ctx in (256, 60160))
+    for a, b in zip(short["launches"], long["launches"]):
+        assert (a["grid_max"], a["shared_bytes"], a["block"]) == (b["grid_max"], b["shared_bytes"], b["block"]), a["name"]
+    assert len(short["launches"]) == len(long["launches"])
+
+
 TESTS = (kv_bytes_for_each_context, an_expert_layer_for_each_quant, pools_are_sums, costs_are_differences,
          answers_hold_when_planned_again, the_question_of_16_and_31_gib, pools_that_a_row_does_not_have,
-         a_build_that_does_not_fit_is_refused, a_chunk_is_chosen_and_says_why, a_chosen_chunk_leaves_room)
+         a_build_that_does_not_fit_is_refused, a_chunk_is_chosen_and_says_why, a_chosen_chunk_leaves_room,
+         the_asked_context, no_scores, no_dequantised_copy, unknown_pattern, bytes_not_layers, all_experts_count, a_million_tokens,
+         cached_and_new)
 
 
 def main():

@@ -33,7 +33,8 @@ COMMON = {
                      "rope.scaling.yarn_beta_slow"), REAL),
     "rope.scaling.type": STRING}
 OWN = {
-    "llama": {"attention.head_count": INT, "attention.head_count_kv": INT, "rope.scale_linear": REAL, "expert_used_count": INT},
+    "llama": {"attention.head_count": INT, "attention.head_count_kv": INT, "rope.scale_linear": REAL, "expert_used_count": INT,
+              "attention.sliding_window": INT},
     "laguna": {
         **dict.fromkeys(("attention.head_count", "attention.head_count_kv", "attention.sliding_window_pattern"), INT | LIST),
         **dict.fromkeys(("nextn_predict_layers", "expert_group_count", "attention.key_length_swa", "attention.value_length_swa",
@@ -60,7 +61,8 @@ SPLIT = {"split.no", "split.tensors.count"}  # read where split.count asks for i
 def packed(name, kind):
     if kind == ARRAY and name in (T + "scores", T + "token_type"):
         return array(name, STR, ["x"])
-    return array(name, U32, [1]) if kind == ARRAY else key(name, kind, "1" if kind == STR else 1)
+    value = 0 if name == "llama.attention.sliding_window" else 1  # 1 has the right type, and is refused (F05)
+    return array(name, U32, [1]) if kind == ARRAY else key(name, kind, "1" if kind == STR else value)
 
 
 # ---- a model file taken apart and put together

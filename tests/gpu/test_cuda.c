@@ -12,6 +12,8 @@
 #include <cmocka.h>
 
 #include "cuda/cuda.h"
+#include "memory.h"
+#include "named.h"
 
 #define assert_text(err, part)                                                                     \
     do {                                                                                           \
@@ -72,6 +74,30 @@ static void allocates_what_was_planned(void **state) {
     assert_int_equal(r->control.launches() - before, 3 * 3);
     assert_int_equal(r->control.bytes(), a[0] + a[1] + a[2] + a[3]);
     end(r);
+}
+
+/* A board that shares the host's memory: what is free is little after a file was read, and what the
+ * system can give counts; elsewhere what is free. Both numbers are told. */
+static void one_memory(void **state) {
+    (void)state;
+    const uint64_t gib = UINT64_C(1) << 30;
+    assert_int_equal(rt_cuda_room(true, 41 * gib, 115 * gib), 115 * gib);
+    assert_int_equal(rt_cuda_room(true, 115 * gib, 41 * gib), 41 * gib);
+    assert_int_equal(rt_cuda_room(true, 41 * gib, UINT64_MAX), 41 * gib);
+    assert_int_equal(rt_cuda_room(false, 41 * gib, 115 * gib), 41 * gib);
+    assert_int_equal(rt_cuda_room(false, 115 * gib, 41 * gib), 115 * gib);
+    running *r = begin("unified 1\nmemory_bytes 70368744177664\n"); /* 64 TiB, all free */
+    r->p.model.arena_bytes[RT_ARENA_KV] = (rt_memory_available() >> 6 << 6) + (1 << 20);
+    assert_false(fake_program_start(&r->p, NULL, &r->mem, &r->err));
+    assert_int_equal(r->err.code, LB_RESOURCES);
+    assert_text(r->err, "the system can give ");
+    assert_text(r->err, " are free");
+    end(r);
+    /* hardly anything free: it goes on to the allocation, which this driver does refuse */
+    refused("unified 1\nmemory_bytes 4294967296\nreserve_bytes 4294960000\n", NULL, LB_RESOURCES,
+            "cuMemAlloc_v2");
+    refused("memory_bytes 4294967296\nreserve_bytes 4294960000\n", NULL, LB_RESOURCES,
+            " of 4294967296 are free");
 }
 
 static void decode_replays_one_graph(void **state) {
@@ -380,7 +406,8 @@ static void the_step_is_packed_close(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_step_is_packed_close),
-        cmocka_unit_test(allocates_what_was_planned),
+        named_test("F01 what is planned is allocated", allocates_what_was_planned),
+        named_test("F09 what is free on a board that shares the host's memory", one_memory),
         cmocka_unit_test(decode_replays_one_graph),
         cmocka_unit_test(nothing_runs_for_no_rows),
         cmocka_unit_test(the_true_edge),

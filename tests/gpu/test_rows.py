@@ -52,11 +52,12 @@ def rows():
     return {r["name"]: r for r in json.loads(run(LAGEN, "targets", "--json")) if r["kind"] == "gpu"}
 
 
-def settings(row, path):
-    """The recorder as a board of this row, with memory for anything."""
+def settings(row, path, log=None):
+    """The recorder as a board of this row, with memory for anything; it may log what is asked of it."""
     skip = ("param_bytes_max", "regs_per_thread_max")
     numbers = {k: v for k, v in row.items() if isinstance(v, int) and not isinstance(v, bool) and k not in skip}
-    path.write_text(f"name {row['name']}\nmemory_bytes {1 << 46}\n" + "".join(f"{k} {v}\n" for k, v in numbers.items()))
+    path.write_text(f"name {row['name']}\nmemory_bytes {1 << 46}\n" + "".join(f"{k} {v}\n" for k, v in numbers.items())
+                    + (f"log {log}\n" if log else ""))
 
 
 def program(model, arch, *options, bend=None):
@@ -125,6 +126,34 @@ def a_refusal_is_seen_and_named(t, table):
     t.run(test)
 
 
+def planned_bytes_are_allocated(t, table):
+    """What plan says is what the program asks the driver for, before its first launch and never again: for contexts and chunks
+    far apart, for both types of caches."""
+    def test(ctx, chunk, kv):
+        options = ["--ctx", ctx, "--chunk", chunk, "--kv", kv, "--slots", 2]
+        out = program(FOLDER / "laguna-w8.gguf", "sm_90a", *options)
+        settings(table["sm_90a"], FOLDER / "device", FOLDER / "log")
+        (FOLDER / "log").unlink(missing_ok=True)
+        env = dict(os.environ, LAGEN_CUDA_DRIVER=str(RECORDER), LAGEN_RECORDER=str(FOLDER / "device"))
+        run(out / "cli", "selftest", "--launches", env=env)
+        lines = [x.split() for x in (FOLDER / "log").read_text().splitlines()]
+        first = next(i for i, x in enumerate(lines) if x[0] == "launch")
+        took = [int(x[2]) for x in lines[:first] if x[:2] == ["alloc", "device"]]
+        memory = json.loads(run(LAGEN, "plan", "-m", FOLDER / "laguna-w8.gguf", "--arch", "sm_90a", "--json", *options))["memory"]
+        assert took == [memory[k] for k in ("weights", "kv", "scratch", "io")], (took, memory)
+        assert not [x for x in lines[first:] if x[0] == "alloc"], "it grows after the start"
+        assert len(lines) - first > 100, len(lines)
+
+    run(LAGEN, "synth", "synth/laguna-w8", "--header-only", "-o", FOLDER / "laguna-w8.gguf")
+    wrong = []
+    for asked in ((32, 8, "f16"), (4096, 33, "q8_0")):
+        try:
+            test(*asked)
+        except AssertionError as e:
+            wrong.append(f"{asked}: {e}")
+    t.check("F01 F03 planned bytes are allocated, once", not wrong, "\n".join(wrong))
+
+
 def main():
     t = tap.Tap()
     missing = [str(p) for p in (LAGEN, RECORDER) if not p.exists()]
@@ -139,6 +168,7 @@ def main():
         for recipe in recipes:
             check(t, recipe, arch, table, *(() if ALL or arch == "sm_121a" else ("--chunk", 64, "--slots", 3)))
     a_refusal_is_seen_and_named(t, table)
+    planned_bytes_are_allocated(t, table)
     WORK.cleanup()
     return t.done()
 

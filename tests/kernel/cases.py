@@ -131,6 +131,8 @@ CASES = [
          steps=[[(0, 69999, 2)]]),
     attn(260, 260, 16, slots=1, steps=[[(0, 700, 1)]]), # more splits of a row than lanes of ctas
     attn(3, 1, 32, window=257, cap=512, gate="head", steps=[[(0, p, 1)] for p in (255, 256, 257, 511, 512, 513)]),
+    attn(2, 1, 16, cap=4096, slots=2, steps=[[(1, 2046, 4)], [(0, 4095, 1), (1, 2048, 1)]],
+         case="F13 slots of 4,096 positions around 2,048"),
     attn(2, 2, 96, steps=ATTN_STEPS[2:5], case="G12 heads of 96 and halves"),
     attn(2, 2, 96, steps=ATTN_STEPS[2:5], kv="q8_0", case="G12 heads of 96 and bytes"),
     attn(2, 1, 80, steps=ATTN_STEPS[2:5], case="G12 heads of 80 and halves"),
