@@ -290,7 +290,7 @@ def recipes_of_full_size_models_are_found():
 
 
 def types_that_published_files_mix_are_planned():
-    """F16 or Q8_0 attention beside K-quant experts, types that change from layer to layer."""
+    """Attention in F16 or Q8_0 beside K-quant experts, types that change from layer to layer."""
     for types in ("q4_k_m_f16", "q8_0_q4_k", "routed_q2_k"):
         p = json.loads(lagen("plan", "-m", header("laguna-s", types), "--arch", "sm_121a", "--json"))
         assert p["facts"] > 20000, types
