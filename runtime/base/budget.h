@@ -16,7 +16,9 @@ enum { LB_STAGES = 4, LB_STAGE_BYTES = 16 * 1024 * 1024 };
 #define LB_DRIVER_BYTES (UINT64_C(768) * 1024 * 1024)
 
 /* Everything else that a program takes of the host's memory: code, tokenizer, stacks, requests and
- * answers (JSON, HTTP). */
-#define LB_HEAP_BYTES (UINT64_C(512) * 1024 * 1024)
+ * answers (JSON, HTTP). A server has no more: the system refuses it what goes beyond (heap.h). It
+ * holds LB_CONNECTIONS connections with their stacks; each more adds LB_CONNECTION_BYTES. */
+#define LB_HEAP_BYTES (UINT64_C(1024) * 1024 * 1024)
+enum { LB_CONNECTIONS = 1024, LB_CONNECTION_BYTES = (64 + 512) * 1024 };
 
 #endif

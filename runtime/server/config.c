@@ -33,7 +33,7 @@ static rt_server_config defaults(const rt_model *m) {
                               .store_bytes = rt_prefix_default_bytes(m),
                               .think_budget = UINT32_MAX,
                               .queue = 64,
-                              .connections = 1024,
+                              .connections = LB_CONNECTIONS,
                               .body_max_bytes = 32 << 20,
                               .header_s = 60,
                               .rate_bytes = 1024,

@@ -14,7 +14,7 @@
 
 enum {
     HEAD_BYTES = 64 * 1024, /* of a connection's buffer: heads beyond that are refused with 431 */
-    STACK_BYTES = 512 * 1024,
+    STACK_BYTES = LB_CONNECTION_BYTES - HEAD_BYTES,
     STREAM_BYTES = 16 * 1024,
     DRAIN_TIMES = 4 /* a body that is too large is read up to so many times its limit */
 };

@@ -16,8 +16,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/budget.h"
 #include "base/console.h"
 #include "chat/probe.h"
+#include "heap.h"
 #include "load.h"
 #include "server/selftest.h"
 
@@ -131,6 +133,12 @@ static void on_lost(void *arg) {
     eventfd_write(s->wake_fd, 1);
 }
 
+/* What connections, requests and answers may take together. */
+static uint64_t heap_bytes(const rt_server_config *c) {
+    uint64_t more = c->connections > LB_CONNECTIONS ? c->connections - LB_CONNECTIONS : 0;
+    return LB_HEAP_BYTES + more * LB_CONNECTION_BYTES; /* at most 65,536 connections */
+}
+
 static bool start(rt_server *s, lb_err *err) {
     char dir[PATH_MAX];
     const rt_server_config *c = s->config;
@@ -149,7 +157,9 @@ static bool start(rt_server *s, lb_err *err) {
         !rt_watch_start(&s->watch, (double)c->header_s, (double)c->rate_bytes, err)) {
         return false;
     }
-    if (!rt_http_start(s, err)) {
+    uint64_t in_force = 0;
+    uint64_t heap = heap_bytes(c);
+    if (!rt_heap_limit(heap, &in_force, err) || !rt_http_start(s, err)) {
         rt_watch_stop(&s->watch);
         return false;
     }
@@ -157,6 +167,8 @@ static bool start(rt_server *s, lb_err *err) {
     char url[128];
     snprintf(url, sizeof url, "http://%s%s%s:%u", open, c->host, open[0] != '\0' ? "]" : "",
              s->port);
+    RT_LOG(&s->log, "info", "memory", RT_LOG_U("heap_at_most", heap),
+           RT_LOG_U("data_limit", in_force));
     RT_LOG(&s->log, "info", "listening", RT_LOG_S("url", url),
            RT_LOG_S("key", c->keys == NULL ? "none asked for" : "asked for"));
     return true;

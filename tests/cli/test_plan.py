@@ -166,8 +166,8 @@ def answers_hold_when_planned_again():
                     base = p["vram"] - 768 * MIB
                     pools += ["--vram", 768 * MIB + [base - 1, base, 1][part]]
                 if "vram" not in p or draw.random() < 0.5:
-                    base = p["ram"] - 512 * MIB
-                    pools += ["--ram", 512 * MIB + [base - 1, base, base // 2][part]]
+                    base = p["ram"] - GIB
+                    pools += ["--ram", GIB + [base - 1, base, base // 2][part]]
                 answer = plan(model, *options, *pools, arch=arch)
                 seen.add((answer["fit"]["fits"], "nearest" in answer["fit"]))
                 check_answer(model, answer, arch)
