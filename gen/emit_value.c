@@ -248,6 +248,22 @@ static const lg_value *files(maker *m) {
     return list;
 }
 
+/* What tells the linked files from others of their size: samples of all weights. */
+static void put_samples(maker *m, lg_value *root) {
+    uint8_t chain[LB_DIGEST_BYTES] = {0};
+    char hex[LB_DIGEST_HEX_BYTES];
+    lb_err why = {0};
+    for (uint32_t i = 0; i < m->plan->graph->n_tensors; i++) {
+        const lg_gguf_tensor *t = m->plan->graph->tensors[i].file;
+        if (!lb_digest_sample(chain, t->data, t->n_bytes, &why)) {
+            lg_build_fail(&m->b, &why);
+            return;
+        }
+    }
+    lb_digest_hex(chain, hex);
+    lg_build_set_string(&m->b, root, "linked_sha256", hex);
+}
+
 /* ---- numbers */
 
 static uint64_t n_params(const lg_graph *g) {
@@ -427,6 +443,9 @@ bool lg_emit_params(const lg_plan *plan, const lg_emit_options *o, const char *i
     lg_build_set(&m.b, root, "layouts", layouts(&m));
     lg_build_set(&m.b, root, "weights", weights(&m));
     lg_build_set(&m.b, root, "files", files(&m));
+    if (o->weights_linked) {
+        put_samples(&m, root);
+    }
     lg_build_set(&m.b, root, "caches", caches(&m));
     lg_build_set_uint(&m.b, root, "cache_block", KV_BLOCK);
     *out = root;

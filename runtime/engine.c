@@ -53,6 +53,13 @@ static bool alloc_control(rt_engine *e, lb_err *err) {
     return ok;
 }
 
+static bool load(const rt_model *m, const rt_engine_opts *o, rt_engine *e, lb_err *err) {
+    if (!o->bare) {
+        return rt_weights_load(m, &o->load, e->pool, &e->memory, err);
+    }
+    return m->device == NULL || m->device->ready(m, &e->memory, err);
+}
+
 bool rt_engine_start(const rt_model *m, const rt_engine_opts *o, rt_engine **out, lb_err *err) {
     rt_engine *e = calloc(1, sizeof *e);
     if (e == NULL) {
@@ -63,7 +70,7 @@ bool rt_engine_start(const rt_model *m, const rt_engine_opts *o, rt_engine **out
     bool ok = rt_identity_check(m, err) && rt_memory_map_on(m, o->device, &e->memory, err) &&
               alloc_control(e, err) && rt_pool_start(o->n_threads, &e->pool, err) &&
               rt_memory_touch(m, &e->memory, e->pool, err) &&
-              rt_weights_load(m, &o->load, e->pool, &e->memory, err);
+              load(m, o, e, err);
     if (!ok) {
         rt_engine_stop(e);
         return false;

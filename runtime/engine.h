@@ -48,6 +48,7 @@ struct rt_engine {
 typedef struct rt_engine_opts {
     uint32_t n_threads; /* 0: the CPUs this process may run on */
     const char *device; /* of a GPU program: rt_memory_map_on; NULL: the only one that fits */
+    bool bare; /* no weights are read: for those who want its memory alone */
     rt_load_opts load;
 } rt_engine_opts;
 

@@ -108,6 +108,20 @@ bool rt_identity_compare(const rt_model *m, const char *flags, lb_err *err) {
                       m->arch_row, missing);
 }
 
+/* What this CPU calls itself; "this CPU" where it does not say. */
+static const char *cpu_name(char *line, size_t size) {
+    FILE *f = fopen("/proc/cpuinfo", "re");
+    const char *name = NULL;
+    while (f != NULL && name == NULL && fgets(line, (int)size, f) != NULL) {
+        name = strncmp(line, "model name", 10) == 0 ? strchr(line, ':') : NULL;
+    }
+    if (f != NULL) {
+        fclose(f);
+    }
+    line[strcspn(line, "\n")] = '\0';
+    return name == NULL ? "this CPU" : name + 1 + strspn(name + 1, " ");
+}
+
 bool rt_identity_check(const rt_model *m, lb_err *err) {
     if (m->abi_version != RT_ABI_VERSION) {
         return lb_err_set(err, LB_DAMAGED,
@@ -116,5 +130,8 @@ bool rt_identity_check(const rt_model *m, lb_err *err) {
                           m->abi_version, RT_ABI_VERSION);
     }
     char flags[RT_CPU_FLAGS_BYTES];
-    return rt_cpu_flags(flags, sizeof flags, err) && rt_identity_compare(m, flags, err);
+    char line[128];
+    return rt_cpu_flags(flags, sizeof flags, err) &&
+           (rt_identity_compare(m, flags, err) ||
+            lb_err_prefix(err, "%s", cpu_name(line, sizeof line)));
 }

@@ -388,6 +388,28 @@ static bool map_files(const rt_model *m, const rt_load_opts *o, lb_map *maps, lb
     return true;
 }
 
+/* The files hold the weights that the program was made with: of equal size they may be others. */
+static bool check_samples(const rt_model *m, const lb_map *maps, lb_err *err) {
+    uint8_t chain[LB_DIGEST_BYTES] = {0};
+    char hex[LB_DIGEST_HEX_BYTES];
+    if (m->linked_sha256 == NULL) {
+        return true;
+    }
+    for (uint32_t i = 0; i < m->n_weights; i++) {
+        const rt_weight *w = &m->weights[i]; /* inside its file: cut_all has seen it */
+        if (!lb_digest_sample(chain, maps[w->file].data + w->file_offset_bytes, w->file_bytes,
+                              err)) {
+            return false;
+        }
+    }
+    lb_digest_hex(chain, hex);
+    return strcmp(hex, m->linked_sha256) == 0 ||
+           lb_err_set(err, LB_DAMAGED,
+                      "%s: its weights are others than the program was made with (digest %.16s..., "
+                      "expected %.16s...)",
+                      m->files[0].name, hex, m->linked_sha256);
+}
+
 static bool load_linked(const rt_model *m, const rt_load_opts *o, rt_pool *pool, rt_memory *mem,
                         lb_arena *tmp, lb_err *err) {
     lb_map *maps = lb_alloc_n(tmp, m->n_files, sizeof *maps, err);
@@ -397,7 +419,8 @@ static bool load_linked(const rt_model *m, const rt_load_opts *o, rt_pool *pool,
     }
     linked l = {.s = {.opts = o, .mem = mem, .arena = host_arena(mem)},
                 .model = m, .maps = maps, .cuts = cuts};
-    bool ok = map_files(m, o, maps, err) && cut_all(m, cuts, &l.s, err);
+    bool ok = map_files(m, o, maps, err) && cut_all(m, cuts, &l.s, err) &&
+              check_samples(m, maps, err);
     if (ok) {
         rt_pool_run(pool, linked_work, &l);
         ok = !l.s.failed;

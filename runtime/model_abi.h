@@ -121,6 +121,13 @@ typedef struct rt_sampling {
     int32_t top_k, repeat_last_n;
 } rt_sampling;
 
+/* What a device's driver said of its memory, in bytes. */
+typedef struct rt_device_memory {
+    uint64_t total;
+    uint64_t before, after; /* free: with the context there and nothing else; ready for requests */
+    bool shared;            /* it is the host's memory too */
+} rt_device_memory;
+
 /* How a program with a device of its own takes memory and loads weights (cuda/gpu_abi.h). memory.h
  * and load.h call these in place of what they do themselves; other parts of the runtime know
  * nothing of it. */
@@ -150,6 +157,9 @@ typedef struct rt_device_ops {
 
     /* After the weights: everything that may fail or take memory late happens here. */
     bool (*ready)(const struct rt_model *model, struct rt_memory *mem, lb_err *err);
+
+    /* After `ready`. */
+    void (*measured)(const struct rt_memory *mem, rt_device_memory *out);
 } rt_device_ops;
 
 enum { RT_STAGE_BYTES = LB_STAGE_BYTES };
@@ -177,6 +187,8 @@ typedef struct rt_model {
                      unless a choice is RT_PICKED_UNDECIDED */
     uint64_t choices_offset_bytes; /* rt_picked[logit_rows_max] in RT_ARENA_IO, if it samples */
     bool weights_linked;
+    const char *linked_sha256; /* of samples of all weights in their files, in the order of `weights`
+                                  (lb_digest_sample); NULL: not linked */
     const rt_file *files;
     uint32_t n_files;
     const rt_weight *weights;

@@ -2,6 +2,7 @@
 #include "base/digest.h"
 
 #include <openssl/evp.h>
+#include <string.h>
 
 static const char TREE_TAG[] = "lagen.tree/1\n";
 
@@ -62,6 +63,25 @@ bool lb_digest_root(const uint8_t *pieces, uint64_t n_bytes, uint8_t out[LB_DIGE
 bool lb_digest_tree(const void *data, uint64_t n_bytes, uint8_t out[LB_DIGEST_BYTES], lb_err *err) {
     return root(NULL, data, n_bytes, out) || crypto_failed(err);
 }
+
+bool lb_digest_sample(uint8_t chain[LB_DIGEST_BYTES], const uint8_t *data, uint64_t n_bytes,
+                      lb_err *err) {
+    enum { EDGE = 64 };
+    uint8_t text[LB_DIGEST_BYTES + 8 + 2 * EDGE];
+    size_t n = LB_DIGEST_BYTES;
+    memcpy(text, chain, LB_DIGEST_BYTES);
+    for (int i = 0; i < 8; i++) {
+        text[n++] = (uint8_t)(n_bytes >> (8 * i));
+    }
+    size_t head = n_bytes < 2 * EDGE ? (size_t)n_bytes : EDGE;
+    size_t tail = n_bytes < 2 * EDGE ? 0 : EDGE;
+    if (n_bytes > 0) {
+        memcpy(text + n, data, head);
+        memcpy(text + n + head, data + (n_bytes - tail), tail);
+    }
+    return lb_sha256(text, n + head + tail, chain, err);
+}
+
 
 void lb_digest_hex(const uint8_t digest[LB_DIGEST_BYTES], char out[LB_DIGEST_HEX_BYTES]) {
     static const char HEX[] = "0123456789abcdef";

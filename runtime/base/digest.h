@@ -32,6 +32,12 @@ bool lb_digest_root(const uint8_t *pieces, uint64_t n_bytes, uint8_t out[LB_DIGE
 /* The tree's digest of data in memory, by the calling thread alone. */
 bool lb_digest_tree(const void *data, uint64_t n_bytes, uint8_t out[LB_DIGEST_BYTES], lb_err *err);
 
+/* One more piece into a chain that begins as zeros: chain = SHA-256(chain || its length as 8 bytes
+ * little-endian || its first and its last 64 bytes, or all of it). Tells files of equal size apart
+ * without reading them. */
+bool lb_digest_sample(uint8_t chain[LB_DIGEST_BYTES], const uint8_t *data, uint64_t n_bytes,
+                      lb_err *err);
+
 /* 64 lower-case hex digits and a NUL. */
 void lb_digest_hex(const uint8_t digest[LB_DIGEST_BYTES], char out[LB_DIGEST_HEX_BYTES]);
 

@@ -1,17 +1,62 @@
-/* info.c -- `info`: what the program is made of and for. Loads nothing. */
+/* info.c -- `info`: what the program is made of and for. Loads no weights. */
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "base/budget.h"
 #include "cli/cli.h"
+#include "heap.h"
+
+static void print_bytes(const char *what, uint64_t bytes) {
+    printf("  %-24s %15" PRIu64 " bytes\n", what, bytes);
+}
 
 static void print_memory(const rt_model *m) {
     uint64_t sum = 0;
     for (int k = 0; k < RT_N_ARENAS; k++) {
-        printf("  %-10s %15" PRIu64 " bytes\n", rt_arena_name((rt_arena_kind)k),
-               m->arena_bytes[k]);
+        print_bytes(rt_arena_name((rt_arena_kind)k), m->arena_bytes[k]);
         sum += m->arena_bytes[k];
     }
-    printf("  %-10s %15" PRIu64 " bytes\n", "together", sum);
+    print_bytes("together", sum);
+    if (m->device != NULL) {
+        print_bytes("driver, at most", LB_DRIVER_BYTES);
+        print_bytes("pinned in the host", m->arena_bytes[RT_ARENA_IO]);
+        print_bytes("pinned to load", (uint64_t)LB_STAGES * LB_STAGE_BYTES);
+    }
+    print_bytes("all else, at most", LB_HEAP_BYTES);
+}
+
+/* Takes the program's memory, without weights, and says what it was. */
+static bool measure(rt_cli *c, const char *device, lb_err *err) {
+    const rt_model *m = c->model;
+    const rt_engine_opts o = {.device = device, .bare = true};
+    uint64_t sum = 0;
+    uint64_t n = 0;
+    if (!rt_engine_start(m, &o, &c->engine, err)) {
+        return false;
+    }
+    for (int k = 0; k < RT_N_ARENAS; k++) {
+        sum += m->arena_bytes[k]; /* they are there: no overflow */
+    }
+    printf("measured, without weights\n");
+    if (m->device != NULL) {
+        rt_device_memory d;
+        m->device->measured(&c->engine->memory, &d);
+        uint64_t taken = d.before > d.after ? d.before - d.after : 0;
+        print_bytes("device", d.total);
+        print_bytes("context, and others'", d.total - d.before);
+        print_bytes("taken since", taken);
+        print_bytes("of it arenas", sum);
+        print_bytes("of it code, graphs", taken > sum ? taken - sum : 0);
+        print_bytes("left", d.after);
+        printf("%s", d.shared ? "  the device's memory is the host's\n" : "");
+    }
+    if (rt_heap_status("VmRSS:", &n)) {
+        print_bytes("host, resident", n);
+    }
+    if (rt_heap_status("VmLck:", &n)) {
+        print_bytes("host, locked", n);
+    }
+    return true;
 }
 
 static void print_sampling(const rt_sampling *s) {
@@ -64,20 +109,31 @@ static void print_text(const rt_model *m) {
 static bool run(rt_cli *c, int argc, char **argv, lb_err *err) {
     bool json = false;
     bool go = false;
+    bool measured = false;
+    const char *device = NULL;
     const lb_opt rows[] = {
         RT_CLI_FLAG("--json", &json, "the program's manifest"),
+        RT_CLI_FLAG("--measure", &measured,
+                    "take the program's memory, without weights, and show what\nit was beside what was "
+                    "planned"),
+        {"--device", NULL, LB_OPT_NAME, (void *)&device, 0, 0, false, NULL, "NAME",
+         "with --measure: index, UUID or PCI address of a GPU"},
     };
     const rt_cli_line line = {.name = "info", .summary = rt_cmd_info.summary,
                               .details = "Loads no weights.",
-                              .options = rows, .n_options = 1};
+                              .options = rows, .n_options = sizeof rows / sizeof rows[0]};
     if (!rt_cli_parse(c, &line, argc, argv, &go, err)) {
         return false;
+    }
+    if (go && ((json && measured) || (device != NULL && !measured))) {
+        return lb_err_set(err, LB_USAGE, json ? "--json and --measure exclude each other"
+                                              : "--device is for --measure");
     }
     if (go && json) {
         printf("%s\n", c->model->info_json);
     } else if (go) {
         print_text(c->model);
-        return print_devices(c, err);
+        return print_devices(c, err) && (!measured || measure(c, device, err));
     }
     return true;
 }

@@ -209,4 +209,10 @@ static bool ready(const rt_model *m, rt_memory *mem, lb_err *err) {
     return ok;
 }
 
-const rt_device_ops rt_cuda_ops = {map, unmap, stage, put, get, set, clear, rt_cuda_describe, ready};
+static void measured(const rt_memory *mem, rt_device_memory *out) {
+    const rt_cuda *c = of(mem);
+    *out = (rt_device_memory){c->board.total_bytes, c->free_before, c->free_after, c->shared};
+}
+
+const rt_device_ops rt_cuda_ops = {map, unmap, stage, put,   get,
+                                   set, clear, rt_cuda_describe, ready, measured};

@@ -113,6 +113,9 @@ const rt_model lagen_model = {
     .choices_offset_bytes = ${choices_offset}U,
 % end
     .weights_linked = ${weights_linked and "true" or "false"},
+% if weights_linked then
+    .linked_sha256 = ${c_string(linked_sha256)},
+% end
     .files = FILES,
     .n_files = ${#files},
     .weights = WEIGHTS,

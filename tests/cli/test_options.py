@@ -109,7 +109,7 @@ COMMANDS = {
     ("cli", "bench"): ([], {
         **THREADS, "--n-prompt": Name(*LIST), "--n-gen": Name(*LIST), "--n-depth": Name(*LIST),
         "--repetitions": Uint(1, 1000), "--no-warmup": Flag(), "--json": Flag()}),
-    ("cli", "info"): ([], {"--json": Flag()}),
+    ("cli", "info"): ([], {"--json": Flag(), "--measure": Flag(), "--device": Name(("0", 2, "--device is for --measure"))}),
     ("cli", "selftest"): ([], {**THREADS, "--bless": Flag(), "--launches": Flag()}),
     ("server", ""): ([], {
         "--host": Name(("nosuch.", 2, "nosuch.")), "--port": Uint(0, 65535), "--api-key-file": Name(NO_FILE),
@@ -180,7 +180,7 @@ def without(base, option, short):
 
 
 def name_errors(where, option, short, kind, base):
-    other = "--help" if where[1] in ("info", "targets") else next(o for _, o, v in options_of(help_of(where)) if o != option)
+    other = "--help" if where[1] == "targets" else next(o for _, o, v in options_of(help_of(where)) if o != option)
     found = refused(where, 2, f"{option} needs a value", option, "")
     found += refused(where, 2, f"{option} needs a value", f"{option}=")
     found += refused(where, 2, [f"{option} needs a value", f"'{other}' is an option"], option, other)

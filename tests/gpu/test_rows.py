@@ -7,6 +7,7 @@ import json
 import os
 import pathlib
 import platform
+import re
 import subprocess
 import sys
 import tempfile
@@ -52,11 +53,11 @@ def rows():
     return {r["name"]: r for r in json.loads(run(LAGEN, "targets", "--json")) if r["kind"] == "gpu"}
 
 
-def settings(row, path, log=None):
+def settings(row, path, log=None, memory=None):
     """The recorder as a board of this row, with memory for anything; it may log what is asked of it."""
-    skip = ("param_bytes_max", "regs_per_thread_max")
+    skip = ("param_bytes_max", "regs_per_thread_max", "memory_bytes")
     numbers = {k: v for k, v in row.items() if isinstance(v, int) and not isinstance(v, bool) and k not in skip}
-    path.write_text(f"name {row['name']}\nmemory_bytes {1 << 46}\n" + "".join(f"{k} {v}\n" for k, v in numbers.items())
+    path.write_text(f"name {row['name']}\nmemory_bytes {memory or 1 << 46}\n" + "".join(f"{k} {v}\n" for k, v in numbers.items())
                     + (f"log {log}\n" if log else ""))
 
 
@@ -143,6 +144,10 @@ def planned_bytes_are_allocated(t, table):
         assert took == [memory[k] for k in ("weights", "kv", "scratch", "io")], (took, memory)
         assert not [x for x in lines[first:] if x[0] == "alloc"], "it grows after the start"
         assert len(lines) - first > 100, len(lines)
+        text = run(out / "cli", "info", "--measure", env=env)
+        seen = {k.strip(): int(v) for k, v in re.findall(r"^  (\S.*?)  +(\d+) bytes$", text, re.M)}
+        assert (seen["together"], seen["taken since"], seen["of it arenas"]) == (memory["total"],) * 3, text
+        assert seen["of it code, graphs"] <= seen["driver, at most"] and seen["pinned in the host"] == memory["io"], text
 
     run(LAGEN, "synth", "synth/laguna-w8", "--header-only", "-o", FOLDER / "laguna-w8.gguf")
     wrong = []
@@ -152,6 +157,29 @@ def planned_bytes_are_allocated(t, table):
         except AssertionError as e:
             wrong.append(f"{asked}: {e}")
     t.check("F01 F03 planned bytes are allocated, once", not wrong, "\n".join(wrong))
+
+
+OTHER_BOXES = (
+    (4, {"compute_minor": 1}, "no device here is one for this program (compute 9.0, "),
+    (4, {"driver_version": 12080}, "is a driver for CUDA 12.8; this program needs one for 13.0 or newer"),
+    (4, {"smem_per_cta_bytes": 101376}, "shared bytes of a cta is 101376; the program was proved for 232448"),
+    (4, {"regs_per_sm": 32768}, "registers of an SM is 32768; the program was proved for 65536"),
+    (4, {"grid_y_max": 1000}, "grid y is 1000; the program was proved for 65535"),
+    (4, {"memory_bytes": 1 << 20}, "no device here is one for this program (compute 9.0, "),
+    (5, {"memory_bytes": 1 << 33, "reserve_bytes": (1 << 33) - 4096}, "4096 of 8589934592 are free"))
+
+
+def other_boxes_say_what_is_there_and_what_was_expected(t, table):
+    """The last program, one number of the board at a time another one."""
+    wrong = []
+    for status, changes, says in OTHER_BOXES:
+        settings({**table["sm_90a"], **changes}, FOLDER / "device", memory=changes.get("memory_bytes"))
+        env = dict(os.environ, LAGEN_CUDA_DRIVER=str(RECORDER), LAGEN_RECORDER=str(FOLDER / "device"))
+        for command in (("selftest", "--launches"), ("info", "--measure")):
+            p = subprocess.run([FOLDER / "p" / "cli", *command], env=env, capture_output=True, text=True)
+            if p.returncode != status or says not in p.stderr:
+                wrong.append(f"{changes} {command}: {p.returncode} {p.stderr}")
+    t.check("other boxes say what is there and what was expected", not wrong, "\n".join(wrong))
 
 
 def main():
@@ -169,6 +197,7 @@ def main():
             check(t, recipe, arch, table, *(() if ALL or arch == "sm_121a" else ("--chunk", 64, "--slots", 3)))
     a_refusal_is_seen_and_named(t, table)
     planned_bytes_are_allocated(t, table)
+    other_boxes_say_what_is_there_and_what_was_expected(t, table)
     WORK.cleanup()
     return t.done()
 

@@ -278,6 +278,23 @@ static void linked_file_is_packed_and_checked(void **state) {
     for (uint32_t t = 1; t <= 4; t++) {
         assert_true(load(&m, t, want, &e));
     }
+    uint8_t chain[LB_DIGEST_BYTES] = {0};
+    char hex[LB_DIGEST_HEX_BYTES];
+    assert_true(lb_digest_sample(chain, p + 7, 64, &e));
+    assert_true(lb_digest_sample(chain, p + 71, n - 71, &e));
+    lb_digest_hex(chain, hex);
+    m.linked_sha256 = hex;
+    assert_true(load(&m, 2, want, &e));
+    const size_t seen[] = {7, 70, 71, 71 + 63, n - 64, n - 1};
+    for (size_t i = 0; i < sizeof seen / sizeof *seen; i++) {
+        p[seen[i]] ^= 1; /* a file of the same size with other weights */
+        write_file("m.gguf", p, n);
+        assert_false(load(&m, 2, NULL, &e));
+        assert_int_equal(e.code, LB_DAMAGED);
+        assert_non_null(strstr(e.text, "its weights are others than the program was made with"));
+        p[seen[i]] ^= 1;
+    }
+    m.linked_sha256 = NULL;
     p[71 + (ROWS + 20) * ROW + 1] = 0x7C; /* an infinite scale in the second matrix */
     p[71 + (ROWS + 20) * ROW] = 0;
     write_file("m.gguf", p, n);

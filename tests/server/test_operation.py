@@ -158,7 +158,7 @@ def test_log_forms():
         s.get("/nothing\"%22")
         s.wait_log("/nothing")
         lines = [json.loads(line) for line in s.log().splitlines()]
-        assert [x["event"] for x in lines[:4]] == ["model loaded", "self-test passed", "prefix store", "listening"]
+        assert [x["event"] for x in lines[:5]] == ["model loaded", "self-test passed", "prefix store", "memory", "listening"]
         assert lines[-1]["path"] == "/nothing\"\"" and lines[-1]["status"] == 404 and lines[-1]["took_ms"] >= 0
 
 
