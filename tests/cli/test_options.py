@@ -118,6 +118,7 @@ COMMANDS = {
         "--prompt-rows": Uint(1, None), "--queue": Uint(0, 65536), "--connections": Uint(1, 65536),
         "--body-limit": Uint(1024, 1 << 30, size=True), "--header-timeout": Uint(1, 86400),
         "--min-rate": Uint(0, 1 << 30, size=True), "--keepalive": Uint(1, 3600), "--drain": Uint(0, 86400),
+        "--prefix-store": Uint(0, 1 << 50, size=True), "--kv-dir": Name(),
         "--think-budget": Uint(0, 2**32 - 1), "--no-self-test": Flag(), "--keep-billing-header": Flag()}),
 }
 POSITIONAL = {("lagen", "synth"): "RECIPE", ("lagen", "inspect"): "FILE", ("lagen", "verify"): "DIR", ("lagen", "report"): "DIR", ("cli", "eval"): "FILE"}
