@@ -94,8 +94,11 @@ def talk(p, s):
     p.wait("ended this answer", ".error", 30)
     p.fits()
     p.shot("limit")
+    p.page.click("#clear")
     p.say("x" * 5000)
     p.wait("4096", ".error:last-child")
+    p.done()
+    assert p.page.input_value("#input") == "x" * 5000  # to be changed and sent again
     p.shot("too-long")
 
 
