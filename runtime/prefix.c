@@ -287,6 +287,7 @@ static void set_tokens(rt_prefix *p, rt_seq *seq, const uint32_t *tokens, uint32
     memcpy(seq->tokens, tokens, n * sizeof *tokens);
     seq->n_tokens = n;
     seq->n_stored = n;
+    seq->chosen_by = NULL;
     seq->least_cut = begin == 0 ? 0 : begin + p->window - 1;
 }
 

@@ -87,8 +87,8 @@ bool rt_pages_open(rt_pages *p, uint64_t n_bytes, const uint64_t part_bytes[RT_N
     }
     if (n_bytes > have) {
         return lb_err_set(err, LB_RESOURCES,
-                          "prefix store: %" PRIu64 " bytes; %" PRIu64 " are available", n_bytes,
-                          have);
+                          "prefix store: %" PRIu64 " bytes; %" PRIu64 " are available; 0 for none",
+                          n_bytes, have);
     }
     p->n_cells = (uint32_t)n;
     p->n_pages = (uint32_t)n + n_more + 1;

@@ -169,7 +169,7 @@ static bool use_idle_time(rt_sched *s) {
 static bool admit(rt_sched *s) {
     pthread_mutex_lock(&s->lock);
     s->n_in_slots = s->n_running;
-    for (bool more = true; !s->stop && s->n_running == 0 && s->first == NULL;) {
+    for (bool more = true; !s->stop && !s->broken && s->n_running == 0 && s->first == NULL;) {
         atomic_store(&s->metrics->running, 0);
         if (!more) {
             pthread_cond_wait(&s->wake, &s->lock);
