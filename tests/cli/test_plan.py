@@ -55,7 +55,8 @@ def kv_bytes_for_each_context():
         near(pools["kv_full"], want, f"{ctx} tokens")
         near(pools["kv_window"], 147456 * (512 + 512), f"windows at {ctx}")
         near(plan(s, "--ctx", ctx, "--chunk", 512, "--kv", "q8_0")["pools"]["kv_full"], want * 17 / 32, f"{ctx}, q8_0")
-    near(plan(s, "--chunk", 512)["cost"]["ctx_1024"], 48 * MIB, "1,024 tokens")
+    cost = plan(s, "--chunk", 512)["cost"]["ctx_1024"]
+    assert 48 * MIB <= cost <= 49 * MIB, cost  # and what decode keeps of each split of 256 positions
     near(plan(header("laguna-s-1m"), "--chunk", 512)["pools"]["kv_full"], 48 * GIB, "1 M tokens")
 
 
@@ -235,11 +236,14 @@ def a_chosen_chunk_leaves_room():
 
 # ---- cases F: what others planned wrongly
 
+# Decode keeps of each of 8 rows, 48 heads and split of 256 positions a partial sum, 130 floats: bytes for a position of context.
+SPLITS = 8 * 48 * 130 * 4 // 256 + 1
+
 
 @named("F01 the asked context is planned, not a calibration")
 def the_asked_context():
     """For every context and chunk: caches of full layers in proportion to the context, windows and scratch to the chunk, and never a
-    jump; three files of the same model differ by their weights alone."""
+    jump."""
     s = header("laguna-s")
     seen = {}
     for ctx in (2048, 32768, 262144):
@@ -247,7 +251,8 @@ def the_asked_context():
             p = plan(s, "--ctx", ctx, "--chunk", chunk)
             seen[ctx, chunk] = p
             assert p["pools"]["kv_full"] == 49152 * ctx
-            assert p["memory"]["scratch"] == seen[2048, chunk]["memory"]["scratch"], "scratch grows with the context"
+            more = p["memory"]["scratch"] - seen[2048, chunk]["memory"]["scratch"]
+            assert 0 <= more <= SPLITS * ctx, (ctx, chunk, more)
             assert p["pools"]["kv_window"] == min(147456 * (512 + chunk), 147456 * ctx), (ctx, chunk)
     small, large = (seen[2048, c]["memory"]["scratch"] for c in (256, 2048))
     assert 7 * small < large < 8 * small + MIB
@@ -258,7 +263,7 @@ def no_scores():
     """163 k context, 512 rows and 128 heads in 32 bits would be 42.7 GB."""
     for ctx in (1024, 163840):
         p = plan(header("laguna-s"), "--ctx", ctx, "--chunk", 512)
-        assert p["memory"]["scratch"] < 84 * MIB, p["memory"]
+        assert p["memory"]["scratch"] < 84 * MIB + SPLITS * ctx, p["memory"]
 
 
 @named("F03 8-bit caches need no more scratch than halves")
@@ -319,12 +324,13 @@ def a_million_tokens():
 
 @named("F12 a launch's memory is that of cached and new tokens")
 def cached_and_new():
-    """Shared memory, scratch and grids of 100 new rows are the same whatever is cached before them."""
+    """Shared memory and ctas of 100 new rows are the same whatever is cached before them; grids hold both."""
     s = header("laguna-s")
     short, long = (json.loads(lagen("plan", "-m", s, "--arch", "sm_120a", "--ctx", ctx, "--chunk", 100, "--dump", "launch"))
                    for ctx in (256, 60160))
     for a, b in zip(short["launches"], long["launches"]):
-        assert (a["grid_max"], a["shared_bytes"], a["block"]) == (b["grid_max"], b["shared_bytes"], b["block"]), a["name"]
+        assert (a["shared_bytes"], a["block"]) == (b["shared_bytes"], b["block"]), a["name"]
+        assert all(m <= n <= limit for m, n, limit in zip(a["grid_max"], b["grid_max"], b["limit"])), a["name"]
     assert len(short["launches"]) == len(long["launches"])
 
 
