@@ -1,10 +1,12 @@
 """--kv-dir: prefixes outlive the program, an end by kill -9 at any moment included; files that are cut, changed, another's or no files are never
 read into an answer; a full disk costs nothing but what was to be written. On the scripted model."""
+import hashlib
 import os
 import pathlib
 import random
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
@@ -143,6 +145,44 @@ def test_spoilt():
         with start(twin) as s:
             assert "it is damaged" in s.log(), s.log()
             assert [ask(s, i)[0] for i in range(4)] == want
+
+
+HEAD = struct.Struct("<16s32s32s6I2Q64I")
+
+
+def forge(data, rng):
+    """A file with one number of its head changed and all digests made anew: (name, bytes)."""
+    values = list(HEAD.unpack_from(data))
+    field = rng.choice([2, *range(3, 11), *range(11, 75)])
+    if field == 2:
+        values[2] = rng.randbytes(32)
+    else:
+        values[field] = rng.choice([0, 1, 15, 63, 64, 65, 4096, 2**31, 2**32 - 1, values[field] + 1])
+    n = values[4] if values[4] <= 64 else 64
+    tokens = values[11: 11 + n] + [0] * (64 - n)
+    name = hashlib.sha256(values[2] + struct.pack("<I64I", values[4], *tokens)).hexdigest() + ".page"
+    body = HEAD.pack(*values) + data[HEAD.size:-32]
+    return name, body + hashlib.sha256(body).digest()
+
+
+@named("H10 files with wrong numbers and right digests")
+def test_forged():
+    want, rng = truth(), random.Random(9)
+    with folder() as dir:
+        with start(dir) as s:
+            assert [ask(s, i)[0] for i in range(4)] == want
+        program = next(pathlib.Path(dir).iterdir())
+        whole = [p.read_bytes() for p in pages(dir)]
+        for p in pages(dir):
+            p.unlink()
+        for _ in range(300):
+            name, data = forge(rng.choice(whole), rng)
+            (program / name).write_bytes(data)
+        with start(dir) as s:
+            assert s.log().count("prefix file removed") > 100, s.log()
+            for _ in range(2):
+                got = [ask(s, i)[0] for i in range(4)]
+                assert got == want, s.log()
 
 
 @named("H10 another program's files, and a folder that another process has")
