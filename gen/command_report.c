@@ -65,8 +65,8 @@ bool lg_command_report(lg_context *c, int argc, char *const *argv, lb_err *err) 
     const lb_command command = {
         "lagen report",
         "Shows a program's memory, launches, margins and proof as one page of HTML.",
-        "Reads manifest.json, launches.json and memory.json of DIR and proves them again. The page\n"
-        "needs nothing from outside itself. Exit status 3 as of `lagen verify`.",
+        "Reads manifest.json, launches.json and memory.json of DIR and proves them again. The\n"
+        "page needs nothing from outside itself. Exit status 3 as of `lagen verify`.",
         options,
         2,
         pos,

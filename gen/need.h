@@ -1,8 +1,8 @@
 /* need.h -- what a program needs of each memory at given limits, by planning for them: graph,
  * fusion and memory, never a formula beside the planner.
  *
- * A GPU row has two pools, the device's memory and the host's. A CPU row has the host's alone, and so
- * has a board whose CPU and GPU share one memory. */
+ * A GPU row has two pools, the device's memory and the host's. A CPU row has the host's alone,
+ * and so has a board whose CPU and GPU share one memory. */
 #ifndef LG_NEED_H
 #define LG_NEED_H
 

@@ -12,8 +12,8 @@ typedef struct lg_program {
     lg_proof proof;
 } lg_program;
 
-/* The manifest alone; then, given that, the rest. Fails as their readers do, with LB_DAMAGED where the
- * texts are not to the byte what plan and proof say. */
+/* The manifest alone; then, given that, the rest. Fails as their readers do, with LB_DAMAGED where
+ * the texts are not to the byte what plan and proof say. */
 bool lg_program_manifest(const char *dir, lb_arena *arena, lg_program *out, lb_err *err);
 bool lg_program_read(const char *dir, lb_arena *arena, lg_program *out, lb_err *err);
 

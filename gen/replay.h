@@ -15,8 +15,9 @@ bool lg_replay(const lg_plan *plan, const char *dir, const char *tool,
                const volatile sig_atomic_t *stop, lb_arena *arena, uint64_t *n_launches,
                lb_err *err);
 
-/* Runs the emitted program itself on the recorder (`driver`): `cli selftest --launches`, which makes
- * a step of every size without weights and says on stdout what it tried. LB_PROOF if one is refused. */
+/* Runs the emitted program itself on the recorder (`driver`): `cli selftest --launches`, which
+ * makes a step of every size without weights and says on stdout what it tried. LB_PROOF if one is
+ * refused. */
 bool lg_replay_program(const lg_plan *plan, const char *cli, const char *driver,
                        const volatile sig_atomic_t *stop, lb_arena *arena, lb_err *err);
 

@@ -193,7 +193,8 @@ static bool device_pool(const lg_plan *plan, const lg_need *n, const types *t, l
                         pool *out, uint64_t *scratch_at, lb_err *err) {
     bool one = lg_one_pool(plan->hw);
     uint64_t weights = 0;
-    *out = (pool){.name = !plan->hw->gpu ? "Memory" : one ? "Memory, one pool" : "GPU memory"};
+    const char *gpu = one ? "Memory, one pool" : "GPU memory";
+    *out = (pool){.name = plan->hw->gpu ? gpu : "Memory"};
     for (uint32_t i = 0; i < t->n; i++) {
         const char *name = lb_format(arena, err, "weights, %s", lg_qtype_get(t->type[i])->name);
         const char *kind = lb_format(arena, err, "t%" PRIu32, i + 1);
@@ -224,8 +225,8 @@ static pool host_pool(const lg_need *n) {
     return p;
 }
 
-/* The scratch arena over the launches of a step: each value where it lies while it lives, within the
- * arena (y, h) and within the pool (pool_y, pool_h). */
+/* The scratch arena over the launches of a step: each value where it lies while it lives, within
+ * the arena (y, h) and within the pool (pool_y, pool_h). */
 static const lg_value *scratch_value(lg_builder *b, const lg_plan *plan, uint64_t at,
                                      uint64_t have) {
     uint64_t n = plan->arena_bytes[LG_ARENA_SCRATCH];
@@ -331,15 +332,22 @@ bool lg_report(const lg_program *p, const lg_hw_device *board, lg_host *host, lb
     sum_types(p->plan, &t);
     put_head(&b, root, p, board);
     const lg_value *roles = roles_value(&b, p->plan, &t, &n_layers, arena, err);
-    if (roles == NULL || !put_memory(&b, root, p, &t, board, arena, err) ||
+    if (roles == NULL) {
+        return b.failed ? lg_build_done(&b, err) : false;
+    }
+    if (!put_memory(&b, root, p, &t, board, arena, err) ||
         !put_steps(&b, root, p, board, arena, err)) {
         return false;
     }
     lg_build_set(&b, root, "types", types_value(&b, &t));
     lg_build_set(&b, root, "roles", roles);
     lg_build_set_uint(&b, root, "n_layers", n_layers);
-    lg_build_set(&b, root, "margins", lg_report_margins(&b, p, arena, err));
-    lg_build_set(&b, root, "facts", lg_report_facts(&b, p, arena, err));
+    lg_build_set(&b, root, "margins", lg_report_margins(&b, p));
+    const lg_value *facts = lg_report_facts(&b, p, arena, err);
+    if (facts == NULL) {
+        return b.failed ? lg_build_done(&b, err) : false;
+    }
+    lg_build_set(&b, root, "facts", facts);
     return lg_build_done(&b, err) &&
            lg_host_render(host, "report/page.html.lua", root, out, err);
 }

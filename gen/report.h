@@ -19,8 +19,7 @@ const lg_value *lg_report_step(lg_builder *b, const lg_plan *plan, const lg_hw_d
                                uint64_t n_rows, lb_arena *arena, lb_err *err);
 
 /* report_proof.c: each kernel's limits with how much of them is used; the facts by kind. */
-const lg_value *lg_report_margins(lg_builder *b, const lg_program *p, lb_arena *arena,
-                                  lb_err *err);
+const lg_value *lg_report_margins(lg_builder *b, const lg_program *p);
 const lg_value *lg_report_facts(lg_builder *b, const lg_program *p, lb_arena *arena, lb_err *err);
 
 /* value / limit in thousandths, rounded down; 0 for 0 / 0. */

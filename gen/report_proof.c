@@ -1,12 +1,14 @@
 /* report_proof.c -- see report.h: facts as margins and by kind. */
+#include <inttypes.h>
 #include <limits.h>
 #include <string.h>
 
 #include "report.h"
 
 /* Facts that say how near a launch comes to a limit of the hardware; the others are equalities by
- * design (a range ends where its buffer does) or have limits of the arithmetic. A launch beyond one of
- * the first LAUNCH_MARGINS is refused; of what an SM holds a kernel takes as much as it likes. */
+ * design (a range ends where its buffer does) or have limits of the arithmetic. A launch beyond
+ * one of the first LAUNCH_MARGINS is refused; of what an SM holds a kernel takes as much as it
+ * likes. */
 enum { LAUNCH_MARGINS = 7 };
 static const char *const MARGINS[] = {"grid",
                                       "ctas",
@@ -79,11 +81,8 @@ static const lg_value *margin_value(lg_builder *b, const lg_fact *f) {
     return m;
 }
 
-const lg_value *lg_report_margins(lg_builder *b, const lg_program *p, lb_arena *arena,
-                                  lb_err *err) {
+const lg_value *lg_report_margins(lg_builder *b, const lg_program *p) {
     lg_value *list = lg_build_array(b);
-    (void)arena;
-    (void)err;
     for (uint32_t i = 0; i < p->plan->n_kernels; i++) {
         const lg_fact *worst[32];
         const lg_fact *top = NULL;
@@ -147,11 +146,16 @@ const lg_value *lg_report_facts(lg_builder *b, const lg_program *p, lb_arena *ar
         lg_value *m = lg_build_map(b);
         lg_build_set_string(b, m, "kind", sums[i].kind);
         lg_build_set_uint(b, m, "facts", sums[i].n);
-        lg_build_set_string(b, m, "of",
-                            f->launch == UINT32_MAX ? "the plan" : p->plan->launches[f->launch].label);
+        bool of_plan = f->launch == UINT32_MAX;
+        lg_build_set_string(b, m, "of", of_plan ? "the plan" : p->plan->launches[f->launch].label);
         lg_build_set_string(b, m, "subject", f->subject);
-        lg_build_set_string(b, m, "value", lb_format(arena, err, "%llu", (unsigned long long)f->value));
-        lg_build_set_string(b, m, "limit", lb_format(arena, err, "%llu", (unsigned long long)f->limit));
+        const char *value = lb_format(arena, err, "%" PRIu64, f->value);
+        const char *limit = lb_format(arena, err, "%" PRIu64, f->limit);
+        if (value == NULL || limit == NULL) {
+            return NULL;
+        }
+        lg_build_set_string(b, m, "value", value); /* texts: they may pass 2^63 */
+        lg_build_set_string(b, m, "limit", limit);
         lg_build_push(b, list, m);
     }
     return list;

@@ -1,9 +1,9 @@
 /* report_step.c -- see report.h: what a step's launches move and how long that takes at least.
  *
- * A launch takes the longest of: its bytes at the board's bandwidth, its operations at the board's
- * int8 rate, and LAUNCH_NS, what the shortest launches of a graph took on an H200
- * (docs/performance.md: 1.8 to 2.0 us). Caches and what kernels lose against the data sheet are left
- * out, so the sum is a bound from below. Attention is counted at the full context. */
+ * A launch takes the longest of: its bytes at the board's bandwidth, its operations at the
+ * board's int8 rate, and LAUNCH_NS, what the shortest launches of a graph took on an H200
+ * (docs/performance.md: 1.8 to 2.0 us). Caches and what kernels lose against the data sheet are
+ * left out, so the sum is a bound from below. Attention is counted at the full context. */
 #include <inttypes.h>
 #include <string.h>
 

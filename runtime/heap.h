@@ -8,13 +8,14 @@
 #include "base/err.h"
 
 /* From now on the process gets at most `n_bytes` more of private memory than it has (RLIMIT_DATA):
- * malloc then fails, and with it the request that asked, not the process and not the machine. A lower
- * limit that is in force already stays. *limit: what is in force then; 0 in a sanitized program, which
- * is left alone, since its allocator ends the process instead. LB_IO if the system does not tell or take
- * it. Linux. */
+ * malloc then fails, and with it the request that asked, not the process and not the machine. A
+ * lower limit that is in force already stays. *limit: what is in force then; 0 in a sanitized
+ * program, which is left alone, since its allocator ends the process instead. LB_IO if the system
+ * does not tell or take it. Linux. */
 bool rt_heap_limit(uint64_t n_bytes, uint64_t *limit, lb_err *err);
 
-/* A number of /proc/self/status in bytes ("VmData:", "VmRSS:", "VmLck:"); false if it is not there. */
+/* A number of /proc/self/status in bytes ("VmData:", "VmRSS:", "VmLck:"); false if it is not
+ * there. */
 bool rt_heap_status(const char *key, uint64_t *out);
 
 #endif

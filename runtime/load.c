@@ -105,8 +105,28 @@ static bool size_is(const char *path, uint64_t have, uint64_t want, lb_err *err)
 
 /* ---- packed ---- */
 
+/* Whether the pages that files are read through take from what the arenas need: on a board whose
+ * memory is the host's too. There they are given back as soon as they are read. */
+static bool pages_count(const rt_memory *mem) {
+    rt_device_memory d = {0};
+    if (mem->device != NULL) {
+        mem->device->measured(mem, &d);
+    }
+    return d.shared;
+}
+
+/* Advice: where it is not taken, the system gives the pages back when it needs them. */
+static void give_back(const char *path) {
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd >= 0) {
+        (void)posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+        close(fd);
+    }
+}
+
 typedef struct packed {
     shared s;
+    bool pages_count;
     int fd;
     const char *path;
     uint8_t *digests; /* [n_items][32] */
@@ -166,6 +186,9 @@ static void packed_work(void *arg, rt_pool *pool, uint32_t worker, uint32_t n_wo
             fail(&p->s, &e);
             continue;
         }
+        if (p->pages_count) {
+            (void)posix_fadvise(p->fd, (off_t)from, (off_t)n, POSIX_FADV_DONTNEED);
+        }
         advance(&p->s, worker, n);
     }
     rt_pool_close(pool, worker, p->s.n_items);
@@ -193,6 +216,7 @@ static bool load_packed(const rt_model *m, const rt_load_opts *o, rt_pool *pool,
     }
     const rt_file *file = &m->files[m->image_file];
     packed p = {
+        .pages_count = pages_count(mem),
         .s = {.opts = o, .mem = mem, .arena = host_arena(mem), .total_bytes = file->n_bytes}};
     char path[PATH_MAX];
     if (!full_path(o, file->name, path, err)) {
@@ -429,7 +453,11 @@ static bool load_linked(const rt_model *m, const rt_load_opts *o, rt_pool *pool,
         }
     }
     for (uint32_t i = 0; i < m->n_files; i++) {
+        char path[PATH_MAX];
         lb_unmap(&maps[i]);
+        if (pages_count(mem) && full_path(o, m->files[i].name, path, NULL)) {
+            give_back(path);
+        }
     }
     return ok;
 }

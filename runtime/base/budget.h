@@ -9,10 +9,11 @@
 /* A GPU program uploads weights through this many pinned buffers, gone before the first request. */
 enum { LB_STAGES = 4, LB_STAGE_BYTES = 16 * 1024 * 1024 };
 
-/* What a GPU's driver may keep of the device beside the arenas: context, code, graphs. No interface
- * tells it ahead, so this is a bound that the plan counts; a program measures at start what it is
- * (`--stats`, the server's log). Its largest part is the driver's own: 1 KiB of stack for every thread that the
- * board can hold (cuCtxGetLimit, CU_LIMIT_STACK_SIZE), 264 MiB for the 132 SMs of an H200. */
+/* What a GPU's driver may keep of the device beside the arenas: context, code, graphs. No
+ * interface tells it ahead, so this is a bound that the plan counts; a program measures at start
+ * what it is (`info --measure`). An empty context takes 552,402,944 bytes of an idle H200 (driver
+ * 580, CUDA 13.0; half of it 1 KiB of stack for each of its 270,336 threads); allocations come in
+ * steps of 2 MiB. */
 #define LB_DRIVER_BYTES (UINT64_C(768) * 1024 * 1024)
 
 /* Everything else that a program takes of the host's memory: code, tokenizer, stacks, requests and

@@ -47,9 +47,9 @@ struct rt_cuda {
  * that would change what runs. */
 bool rt_cuda_env(char *shown, size_t size, lb_err *err);
 
-/* cuda.c: bytes that arenas can have. `shared`: the board's memory is the host's too; there the driver
- * calls free what holds nothing at all, which is little after a large file was read, and what counts is
- * what the system can give (UINT64_MAX: it does not tell). */
+/* cuda.c: bytes that arenas can have. `shared`: the board's memory is the host's too; there the
+ * driver calls free what holds nothing at all, which is little after a large file was read, and
+ * what counts is what the system can give (UINT64_MAX: it does not tell). */
 uint64_t rt_cuda_room(bool shared, uint64_t free_bytes, uint64_t available);
 
 /* choose.c: the one device that `wanted` means and that fits the program. LB_WRONG_BOX lists what

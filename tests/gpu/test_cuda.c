@@ -3,11 +3,15 @@
 #define _GNU_SOURCE
 #include "gpu/fake_program.h"
 
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/vfs.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -74,6 +78,54 @@ static void allocates_what_was_planned(void **state) {
     assert_int_equal(r->control.launches() - before, 3 * 3);
     assert_int_equal(r->control.bytes(), a[0] + a[1] + a[2] + a[3]);
     end(r);
+}
+
+/* Pages of the weights' file that the system keeps; -1 on a file system that has nothing else. */
+static int pages_kept(const running *r) {
+    enum { PAGE = 4096, PAGES = (FAKE_WEIGHT_BYTES + PAGE - 1) / PAGE, TMPFS = 0x01021994 };
+    unsigned char kept[PAGES];
+    char path[96];
+    struct statfs fs;
+    int n = 0;
+    snprintf(path, sizeof path, "%s/weights.bin", r->p.folder);
+    int fd = open(path, O_RDONLY);
+    assert_true(fd >= 0);
+    assert_int_equal(fstatfs(fd, &fs), 0);
+    void *at = mmap(NULL, FAKE_WEIGHT_BYTES, PROT_READ, MAP_SHARED, fd, 0);
+    assert_true(at != MAP_FAILED);
+    assert_int_equal(mincore(at, FAKE_WEIGHT_BYTES, kept), 0);
+    for (int i = 0; i < PAGES; i++) {
+        n += kept[i] & 1;
+    }
+    munmap(at, FAKE_WEIGHT_BYTES);
+    close(fd);
+    return fs.f_type == TMPFS ? -1 : n;
+}
+
+static int pages_after_loading(const char *settings) {
+    running *r = begin(settings);
+    char path[96];
+    snprintf(path, sizeof path, "%s/weights.bin", r->p.folder);
+    int fd = open(path, O_RDONLY);
+    assert_int_equal(fsync(fd), 0); /* written pages stay until they are on the disk */
+    close(fd);
+    start(r);
+    int n = pages_kept(r);
+    end(r);
+    return n;
+}
+
+/* Where the device's memory is the host's, the pages that weights were read through are given
+ * back. */
+static void pages_are_given_back(void **state) {
+    (void)state;
+    int own = pages_after_loading(NULL);
+    int shared = pages_after_loading("unified 1\n");
+    if (own < 0) {
+        skip(); /* a file system in memory keeps its pages */
+    }
+    assert_in_range(own, 20, 25);
+    assert_in_range(shared, 0, 1);
 }
 
 /* A board that shares the host's memory: what is free is little after a file was read, and what the
@@ -407,6 +459,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_step_is_packed_close),
         named_test("F01 what is planned is allocated", allocates_what_was_planned),
+        cmocka_unit_test(pages_are_given_back),
         named_test("F09 what is free on a board that shares the host's memory", one_memory),
         cmocka_unit_test(decode_replays_one_graph),
         cmocka_unit_test(nothing_runs_for_no_rows),
