@@ -20,6 +20,7 @@ typedef struct slot {
     uint32_t prompt_end; /* of the last prompt */
     uint32_t unmarked;   /* prompt_end, while the store does not know it; else 0 */
     uint32_t branch;  /* where the prompt parted from what is known; marked on the way. 0: none */
+    uint32_t tried;   /* how much others knew when the slot last took from them */
     uint32_t n_saved; /* tokens that the store was given since the slot last changed hands */
 } slot;
 
@@ -112,19 +113,50 @@ static bool goes_on(const rt_reuse *r, uint32_t i, const uint32_t *prompt, uint3
     return (same + NEAR >= end && same >= end / 2) || same == q->n_tokens;
 }
 
-/* Slots that are in use or kept for others know more of the prompt: by way of the store. */
-static bool borrow(rt_reuse *r, uint32_t to, const uint32_t *prompt, uint32_t n, lb_err *err) {
-    uint32_t have = rt_prefix_find(r->store, &r->engine->seqs[to], prompt, n - 1, NULL);
-    uint32_t from = to;
-    uint32_t most = have + OTHER_LEAST;
+/* The slot that holds most of the prompt, if that is more than `most`; *most is how much. */
+static uint32_t who_knows(const rt_reuse *r, const uint32_t *prompt, uint32_t n, uint32_t *most) {
+    uint32_t who = UINT32_MAX;
     for (uint32_t i = 0; i < r->n_slots; i++) {
         uint32_t same = rt_seq_common(&r->engine->seqs[i], prompt, n - 1);
-        if (i != to && same > most) {
-            most = same;
-            from = i;
+        if (same > *most) {
+            *most = same;
+            who = i;
         }
     }
-    return from == to || rt_prefix_save(r->store, &r->engine->seqs[from], most, err);
+    return who;
+}
+
+/* Slots that are in use or kept for others know more of the prompt: by way of the store. */
+static bool borrow(rt_reuse *r, uint32_t to, const uint32_t *prompt, uint32_t n, lb_err *err) {
+    uint32_t most =
+        rt_prefix_find(r->store, &r->engine->seqs[to], prompt, n - 1, NULL) + OTHER_LEAST;
+    uint32_t from = who_knows(r, prompt, n, &most);
+    r->slots[to].tried = from == UINT32_MAX ? 0 : most;
+    return from == UINT32_MAX || from == to ||
+           rt_prefix_save(r->store, &r->engine->seqs[from], most, err);
+}
+
+bool rt_reuse_join(rt_reuse *r, uint32_t i, const uint32_t *prompt, uint32_t n, lb_err *err) {
+    rt_seq *q = &r->engine->seqs[i];
+    slot *s = &r->slots[i];
+    uint32_t n_fed = q->n_tokens;
+    uint32_t most = (s->tried > n_fed ? s->tried : n_fed) + OTHER_LEAST;
+    uint32_t from = r->store == NULL ? UINT32_MAX : who_knows(r, prompt, n, &most);
+    if (from == UINT32_MAX) {
+        return true;
+    }
+    s->tried = most;
+    if (!rt_prefix_save(r->store, &r->engine->seqs[from], most, err)) {
+        return false;
+    }
+    if (rt_prefix_find(r->store, q, prompt, n - 1, NULL) <= n_fed) {
+        return true;
+    }
+    if (!rt_prefix_load(r->store, q, prompt, n - 1, NULL, err)) {
+        return false;
+    }
+    atomic_fetch_add(&r->metrics->restored_tokens, q->n_tokens - n_fed);
+    return true;
 }
 
 static void count(rt_reuse *r, uint32_t kept, uint32_t from_slot) {
@@ -161,7 +193,7 @@ bool rt_reuse_begin(rt_reuse *r, uint32_t i, const uint32_t *prompt, uint32_t n,
         rt_seq_cut(q, 0);
         *n_kept = 0;
     }
-    *s = (slot){.used_at = s->used_at, .prompt_end = n, .unmarked = n};
+    *s = (slot){.used_at = s->used_at, .prompt_end = n, .unmarked = n, .tried = s->tried};
     s->branch = known > *n_kept ? known : 0;
     count(r, *n_kept, from_slot);
     return ok;

@@ -23,6 +23,11 @@ uint32_t rt_reuse_choose(rt_reuse *r, const bool *busy, const uint32_t *prompt, 
 bool rt_reuse_begin(rt_reuse *r, uint32_t slot, const uint32_t *prompt, uint32_t n,
                     uint32_t *n_kept, lb_err *err);
 
+/* Later, while the slot holds prompt[0..n_fed) and the rest is still to be computed: others may
+ * know more by now, as answers that began together have much of their prompts in common. The slot
+ * then holds more than n_fed tokens. Fails if the device does, with the slot empty. */
+bool rt_reuse_join(rt_reuse *r, uint32_t slot, const uint32_t *prompt, uint32_t n, lb_err *err);
+
 /* Before a step that puts n more tokens into the slot, and after it: points of the prompt are
  * marked in the store before the rings of windows forget them. Fails if the device does. */
 bool rt_reuse_before(rt_reuse *r, const rt_seq *seq, uint32_t n, lb_err *err);

@@ -219,6 +219,22 @@ static void add_feed(rt_sched *s, uint32_t n, rt_job *j, const uint32_t *tokens,
     s->fed[n] = j;
 }
 
+/* What others know of the job's prompt by now need not be computed. Should the device fail, all of it
+ * is computed again. */
+static void join(rt_sched *s, rt_job *j) {
+    lb_err err;
+    uint32_t before = j->n_fed;
+    bool ok = rt_reuse_join(s->reuse, j->seq->slot, j->o.prompt, j->o.n_prompt, &err);
+    s->broken = !kept(s, ok, &err) || s->broken;
+    j->n_fed = j->seq->n_tokens;
+    if (j->n_fed > before) {
+        j->n_cached += j->n_fed - before;
+        atomic_fetch_add(&s->metrics->cached_tokens, j->n_fed - before);
+    } else if (j->n_fed < before) {
+        j->n_cached = 0;
+    }
+}
+
 /* One row of every answer, then rows of prompts, the oldest first. */
 static uint32_t make_feeds(rt_sched *s) {
     uint32_t n = 0;
@@ -234,6 +250,9 @@ static uint32_t make_feeds(rt_sched *s) {
     }
     for (uint32_t i = 0; i < s->n_running && left > 0; i++) {
         rt_job *j = s->running[i];
+        if (in_prompt(j)) {
+            join(s, j);
+        }
         uint32_t rest = j->o.n_prompt - j->n_fed;
         uint32_t rows = rest < left ? rest : left;
         if (rest > 0) {

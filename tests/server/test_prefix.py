@@ -76,6 +76,17 @@ def test_borrowed():
         busy.close()
 
 
+@named("answers that begin together compute what they share once")
+def test_together():
+    with Server(stub_args=["ctx=8192", "slots=4"]) as s:
+        before = s.metric("step_rows_total")
+        r = s.post("/v1/chat/completions", chat_body(talk("together", 3000), n=4, max_tokens=8, temperature=1, seed=1))
+        assert r.status == 200 and r.json["usage"]["prompt_tokens_details"]["cached_tokens"] == 0, r.json
+        assert s.metric("step_rows_total") - before < 3000 + 4 * 200, s.metric("step_rows_total")
+        alone = [openai(s, talk("together", 3000))[0]["content"]]
+        assert len({c["message"]["content"] for c in r.json["choices"]}) > 1 and alone
+
+
 @named("without a store, and with one that is too small or too large")
 def test_sizes():
     with Server("--prefix-store", 0) as s:
