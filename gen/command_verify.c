@@ -183,9 +183,17 @@ static bool replay_program(lg_context *c, const char *dir, const verified *v, lb
         return false;
     }
     const char *needed = access(cli, X_OK) != 0 ? cli : access(driver, R_OK) != 0 ? driver : NULL;
-    return needed == NULL
-               ? lg_replay_program(v->p.plan, cli, driver, c->stop, c->arena, err)
-               : lb_err_set(err, LB_MISSING, "--replay needs %s", needed);
+    if (needed != NULL) {
+        return lb_err_set(err, LB_MISSING, "--replay needs %s", needed);
+    }
+    if (!lg_replay_program(v->p.plan, cli, driver, c->stop, c->arena, err)) {
+        return false;
+    }
+    lb_text_printf(c->out,
+                   "its own steps ran there, of every number of rows from 1 to %" PRIu64
+                   ": no launch was refused\n\n",
+                   v->p.plan->limits.t_max);
+    return true;
 }
 
 /* Every launch on the recorder. */

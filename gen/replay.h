@@ -16,7 +16,7 @@ bool lg_replay(const lg_plan *plan, const char *dir, const char *tool,
                lb_err *err);
 
 /* Runs the emitted program itself on the recorder (`driver`): `cli selftest --launches`, which
- * makes a step of every size without weights and says on stdout what it tried. LB_PROOF if one is
+ * makes a step of every size without weights and says on our stderr what it tried. LB_PROOF if one is
  * refused. */
 bool lg_replay_program(const lg_plan *plan, const char *cli, const char *driver,
                        const volatile sig_atomic_t *stop, lb_arena *arena, lb_err *err);
