@@ -22,7 +22,7 @@ const lg_value *lg_report_step(lg_builder *b, const lg_plan *plan, const lg_hw_d
 const lg_value *lg_report_margins(lg_builder *b, const lg_program *p);
 const lg_value *lg_report_facts(lg_builder *b, const lg_program *p, lb_arena *arena, lb_err *err);
 
-/* value / limit in thousandths, rounded down; 0 for 0 / 0. */
+/* value / limit in thousandths, rounded down, at most 1000; 0 where limit is 0. */
 uint64_t lg_permille(uint64_t value, uint64_t limit);
 
 /* Drawings are LG_DRAWN units wide and high: browsers lose coordinates above 2^25. */

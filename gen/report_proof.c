@@ -28,6 +28,9 @@ uint64_t lg_permille(uint64_t value, uint64_t limit) {
     if (limit == 0) {
         return 0;
     }
+    if (value >= limit) {
+        return 1000;
+    }
     return value <= UINT64_MAX / 1000 ? value * 1000 / limit : value / (limit / 1000);
 }
 
