@@ -32,7 +32,7 @@ end
 
 %%template pool(p)
 <div class="panel">
-<h3 style="margin-top:0">${t(p.name)}: ${p.used_text} of ${p.have_text}</h3>
+<h3 style="margin-top:0">${t(p.name)}: ${p.used_text}${p.spare == 0 and "" or " of " .. p.have_text}</h3>
 % if p.too_small then
 <p><b>This board's memory is too small for the program.</b></p>
 % end

@@ -21,7 +21,7 @@ h3 { font-size: 1rem; margin: 1.5rem 0 .35rem; font-weight: 600; }
 p { margin: .25rem 0 .75rem; max-width: 52rem; }
 .soft { color: var(--soft); }
 .small { font-size: .85rem; }
-.cards { display: grid; grid-template-columns: repeat(auto-fit, minmax(12.5rem, 1fr)); gap: .75rem; margin: 1.25rem 0; }
+.cards { display: grid; grid-template-columns: repeat(auto-fit, minmax(10.25rem, 1fr)); gap: .75rem; margin: 1.25rem 0; }
 .card { background: var(--panel); border: 1px solid var(--line); border-radius: 10px; padding: .8rem 1rem; }
 .card b { display: block; font-size: 1.35rem; line-height: 1.25; font-variant-numeric: tabular-nums; }
 .card span { color: var(--soft); font-size: .85rem; }
