@@ -6,8 +6,9 @@
 --   check(op)           refuses heads that the type cannot hold
 --   block(hd)           its elements in a block of 16 positions of one head
 --   c_load, c_store     C: ISA_N positions of a dimension of keys, ISA_N dimensions of a value; one head's row in
---   cu_load, cu_store   CUDA: one element; all key heads of a row, by all threads of a cta
 --   cu_load_wide        CUDA: two keys of a dimension; n dimensions of a value (2, 4 or 8)
+--   cu_load_8           CUDA: 8 keys of a dimension; 8 dimensions of a value
+--   cu_store            CUDA: all key heads of a row, by all threads of a cta
 module.ctype = "uint16_t"
 module.elem = "f16"
 module.elem_bytes = 2
@@ -50,25 +51,7 @@ static void store_value(const float *x, uint16_t *cache, uint32_t at) {
     to_half(x, cache + (size_t)at * ${hd});
 }
 
-%%template cu_load(hd)
-/* Dimension `dim` of key t of those at `keys`. */
-ISA_FN float kv_key(const uint16_t *keys, uint32_t t, uint32_t dim) {
-    return isa_half(keys[t / 16 * ${16 * hd} + 16 * dim + t % 16]);
-}
-
-/* Dimension `dim` of value t of those at `values`. */
-ISA_FN float kv_value(const uint16_t *values, uint32_t t, uint32_t dim) {
-    return isa_half(values[(size_t)t * ${hd} + dim]);
-}
-
-%%template cu_load_wide(hd, n)
-/* Dimension `dim` of keys t and t + 1 (t even) of those at `keys`. */
-ISA_FN void kv_keys2(const uint16_t *keys, uint32_t t, uint32_t dim, float (&key)[2]) {
-    const uint32_t both = isa_load_x1(keys + t / 16 * ${16 * hd} + 16 * dim + t % 16);
-    key[0] = isa_half(both & 0xffffu);
-    key[1] = isa_half(both >> 16);
-}
-
+%%template cu_values(hd, n)
 /* Dimensions dim .. dim + ${n - 1} (a multiple of ${n}) of value t of those at `values`. */
 ISA_FN void kv_values${n}(const uint16_t *values, uint32_t t, uint32_t dim, float (&value)[${n}]) {
 % if n == 2 then
@@ -82,6 +65,28 @@ ISA_FN void kv_values${n}(const uint16_t *values, uint32_t t, uint32_t dim, floa
         value[i] = isa_half(w[i / 2] >> 16 * (i % 2) & 0xffffu);
     }
 }
+
+%%template cu_load_wide(hd, n)
+/* Dimension `dim` of keys t and t + 1 (t even) of those at `keys`. */
+ISA_FN void kv_keys2(const uint16_t *keys, uint32_t t, uint32_t dim, float (&key)[2]) {
+    const uint32_t both = isa_load_x1(keys + t / 16 * ${16 * hd} + 16 * dim + t % 16);
+    key[0] = isa_half(both & 0xffffu);
+    key[1] = isa_half(both >> 16);
+}
+
+${module.cu_values(hd, n)}
+
+%%template cu_load_8(hd)
+/* Dimension `dim` of keys t .. t + 7 (a multiple of 8) of those at `keys`. */
+ISA_FN void kv_keys8(const uint16_t *keys, uint32_t t, uint32_t dim, float (&key)[8]) {
+    const isa_x4 all = isa_load_x4(keys + t / 16 * ${16 * hd} + 16 * dim + t % 16);
+#pragma unroll
+    for (uint32_t i = 0; i < 8; i++) {
+        key[i] = isa_half(all.w[i / 2] >> 16 * (i % 2) & 0xffffu);
+    }
+}
+
+${module.cu_values(hd, 8)}
 
 %%template cu_store(hd, n_kv, cap, threads)
 /* Position `at` of ${n_kv} heads' caches: their keys. */

@@ -69,31 +69,7 @@ static void store_value(const float *x, int8_t *cache, uint32_t at) {
     }
 }
 
-%%template cu_load(hd)
-/* Dimension `dim` of key t of those at `keys`. */
-ISA_FN float kv_key(const int8_t *keys, uint32_t t, uint32_t dim) {
-    const int8_t *cells = keys + t / 16 * ${17 * hd};
-    const uint16_t *scales = (const uint16_t *)(const void *)(cells + ${16 * hd});
-    return (float)cells[16 * dim + t % 16] * isa_half(scales[dim / 32 * 16 + t % 16]);
-}
-
-/* Dimension `dim` of value t of those at `values`. */
-ISA_FN float kv_value(const int8_t *values, uint32_t t, uint32_t dim) {
-    const int8_t *cells = values + t / 16 * ${17 * hd};
-    const uint16_t *scales = (const uint16_t *)(const void *)(cells + ${16 * hd});
-    return (float)cells[t % 16 * ${hd} + dim] * isa_half(scales[t % 16 * ${hd // 32} + dim / 32]);
-}
-
-%%template cu_load_wide(hd, n)
-/* Dimension `dim` of keys t and t + 1 (t even) of those at `keys`. */
-ISA_FN void kv_keys2(const int8_t *keys, uint32_t t, uint32_t dim, float (&key)[2]) {
-    const int8_t *cells = keys + t / 16 * ${17 * hd};
-    const uint32_t d = isa_load_x1(cells + ${16 * hd} + (dim / 32 * 16 + t % 16) * 2);
-    const uint32_t both = *(const uint16_t *)(const void *)(cells + 16 * dim + t % 16);
-    key[0] = (float)(int8_t)both * isa_half(d & 0xffffu);
-    key[1] = (float)(int8_t)(both >> 8) * isa_half(d >> 16);
-}
-
+%%template cu_values(hd, n)
 /* Dimensions dim .. dim + ${n - 1} (a multiple of ${n}) of value t of those at `values`. */
 ISA_FN void kv_values${n}(const int8_t *values, uint32_t t, uint32_t dim, float (&value)[${n}]) {
     const int8_t *cells = values + t / 16 * ${17 * hd};
@@ -111,6 +87,32 @@ ISA_FN void kv_values${n}(const int8_t *values, uint32_t t, uint32_t dim, float 
         value[i] = (float)(int8_t)(w[i / 4] >> 8 * (i % 4)) * d;
     }
 }
+
+%%template cu_load_wide(hd, n)
+/* Dimension `dim` of keys t and t + 1 (t even) of those at `keys`. */
+ISA_FN void kv_keys2(const int8_t *keys, uint32_t t, uint32_t dim, float (&key)[2]) {
+    const int8_t *cells = keys + t / 16 * ${17 * hd};
+    const uint32_t d = isa_load_x1(cells + ${16 * hd} + (dim / 32 * 16 + t % 16) * 2);
+    const uint32_t both = *(const uint16_t *)(const void *)(cells + 16 * dim + t % 16);
+    key[0] = (float)(int8_t)both * isa_half(d & 0xffffu);
+    key[1] = (float)(int8_t)(both >> 8) * isa_half(d >> 16);
+}
+
+${module.cu_values(hd, n)}
+
+%%template cu_load_8(hd)
+/* Dimension `dim` of keys t .. t + 7 (a multiple of 8) of those at `keys`. */
+ISA_FN void kv_keys8(const int8_t *keys, uint32_t t, uint32_t dim, float (&key)[8]) {
+    const int8_t *cells = keys + t / 16 * ${17 * hd};
+    const isa_x2 codes = isa_load_x2(cells + 16 * dim + t % 16);
+    const isa_x4 scales = isa_load_x4(cells + ${16 * hd} + (dim / 32 * 16 + t % 16) * 2);
+#pragma unroll
+    for (uint32_t i = 0; i < 8; i++) {
+        key[i] = (float)(int8_t)(codes.w[i / 4] >> 8 * (i % 4)) * isa_half(scales.w[i / 2] >> 16 * (i % 2) & 0xffffu);
+    }
+}
+
+${module.cu_values(hd, 8)}
 
 %%template cu_store(hd, n_kv, cap, threads)
 /* A warp's 32 numbers to bytes: returns this lane's, with the scale of all as a half. */

@@ -247,6 +247,19 @@ ISA_FN int32_t isa_warp_isum(int32_t x) {
     return __reduce_add_sync(0xffffffffu, x);
 }
 
+/* Memory that lanes have written before is as they left it for all of them after. */
+ISA_FN void isa_warp_sync() {
+    __syncwarp();
+}
+
+/* The 8 numbers of lane l ^ s. */
+ISA_FN void isa_warp_xor8(const float (&x)[8], uint32_t s, float (&out)[8]) {
+#pragma unroll
+    for (uint32_t i = 0; i < 8; i++) {
+        out[i] = __shfl_xor_sync(0xffffffffu, x[i], (int)s);
+    }
+}
+
 /* Both words of lane l ^ s. */
 ISA_FN void isa_warp_xor2(const uint64_t x[2], uint32_t s, uint64_t out[2]) {
     out[0] = __shfl_xor_sync(0xffffffffu, (unsigned long long)x[0], (int)s);

@@ -288,6 +288,35 @@ static inline void isa_host_scan64(const void *in, void *out) {
     }
 }
 
+ISA_FN uint32_t isa_ballot(bool yes) {
+    uint32_t x = yes, y;
+    soft_warp(isa_host_ballot, &x, sizeof x, &y, sizeof y);
+    return y;
+}
+
+/* The same for isa_warp_xor8. */
+typedef struct isa_host_eight {
+    float x[8];
+    uint32_t s;
+} isa_host_eight;
+
+static inline void isa_host_xor8(const void *in, void *out) {
+    const isa_host_eight *lane = (const isa_host_eight *)in;
+    for (uint32_t l = 0; l < 32; l++) {
+        memcpy((float *)out + 8 * l, lane[l ^ lane[l].s].x, 32);
+    }
+}
+
+ISA_FN void isa_warp_xor8(const float (&x)[8], uint32_t s, float (&out)[8]) {
+    isa_host_eight mine = {{}, s};
+    memcpy(mine.x, x, sizeof x);
+    soft_warp(isa_host_xor8, &mine, sizeof mine, out, sizeof out);
+}
+
+ISA_FN void isa_warp_sync() {
+    isa_ballot(true);
+}
+
 ISA_FN void isa_warp_xor2(const uint64_t x[2], uint32_t s, uint64_t out[2]) {
     const isa_host_pair mine = {{x[0], x[1]}, s};
     soft_warp(isa_host_xor2, &mine, sizeof mine, out, 16);
@@ -322,12 +351,6 @@ ISA_FN uint32_t isa_warp_xor(uint32_t x, uint32_t s) {
     const isa_host_word in = {x, s};
     uint32_t y;
     soft_warp(isa_host_xor, &in, sizeof in, &y, sizeof y);
-    return y;
-}
-
-ISA_FN uint32_t isa_ballot(bool yes) {
-    uint32_t x = yes, y;
-    soft_warp(isa_host_ballot, &x, sizeof x, &y, sizeof y);
     return y;
 }
 

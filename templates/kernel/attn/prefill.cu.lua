@@ -1,22 +1,34 @@
--- A cta has one head of 8 rows; rows of one sequence that follow each other go together, and a key or value is read
--- once for all of them. In a split of 256 positions thread i has the scores of position i; then each warp makes the
--- weights of one row; then four chains of 64 positions for each dimension, and the split joins those before it.
+-- A warp has one head of 8 rows and shares nothing with the others of its cta but the cache that they read through. In a
+-- split of 256 positions lane i has the scores of positions 8i..8i+7 of all 8 rows, so that a key and a query are read once
+-- for 8 products; after their weights it has 8 dimensions of all rows in one of the four chains, which four lanes join.
 local descr = import("lib/descr.lua")
 local cuda = import("lib/descr_cuda.lua")
 local c_kernel = import("kernel/attn.c.lua")
 local attn = import("lib/attn_parts.lua")
 
-local THREADS = 256
-local ROWS = 8 -- the warps of a cta
+local WARPS = 4
+local THREADS = 32 * WARPS
+local ROWS = 8 -- of a warp
+
+local function smem(op)
+  return { cuda.smem("q", WARPS * op.hd * ROWS * 4), cuda.smem("weight", WARPS * 256 * ROWS * 4),
+           cuda.smem("joined", WARPS * ROWS * 8 * 4) }
+end
+
+-- Three ctas leave a thread 168 registers, which its 64 sums and the results of heads of 128 just fit.
+local function ctas_per_sm(op)
+  if op.hd > 128 then return 1 end
+  local _, bytes = cuda.smem_offsets(smem(op))
+  return math.max(1, math.min(3, (op.hw.smem_per_cta_bytes + 1024) // (bytes + 1024)))
+end
 
 function module.describe(op)
+  local tile = WARPS * ROWS
   return cuda.of(c_kernel.describe(op), {
     name_suffix = "xprefill",
-    axes = { descr.rows_axis("T", ROWS), descr.dim_axis("heads", op.n_head, "y"), attn.splits },
-    grid = { descr.row_ctas("T", ROWS), tostring(op.n_head), "1" }, block = THREADS, ctas_per_sm = op.hd > 128 and 1 or 2,
-    covers = attn.covers(op, ROWS),
-    smem = { cuda.smem("q", op.hd * ROWS * 4), cuda.smem("weight", 256 * ROWS * 4),
-             cuda.smem("chain", 4 * op.hd * ROWS * 4), cuda.smem("top", 2 * ROWS * 4) },
+    axes = { descr.rows_axis("T", tile), descr.dim_axis("heads", op.n_head, "y"), attn.splits },
+    grid = { descr.row_ctas("T", tile), tostring(op.n_head), "1" }, block = THREADS, ctas_per_sm = ctas_per_sm(op),
+    covers = attn.covers(op, tile), smem = smem(op),
     features = { "shuffle", "f16" },
   })
 end
@@ -26,14 +38,23 @@ end
 % local width, kv = attn.width(params), attn.kv(params)
 % local block, gates = kv.block(hd), (n_head + 2 * n_kv) * hd
 % local at = cuda.smem_offsets(d.smem)
-% local per_thread = ceil_div(hd * ROWS, THREADS)
-% local does = "softmax(scale * q k) v over splits of 256 positions; a cta has one head of " .. ROWS .. " rows"
+% local parts = ceil_div(hd, 64)
+% local whole = hd % 64 == 0
+% local does = "softmax(scale * q k) v over splits of 256 positions; a warp has one head of " .. ROWS .. " rows"
 % local shapes = "qkv [n_rows][" .. width .. "];  y [n_rows][" .. n_head * hd .. "]"
 ${cuda.head(d, "kernel/attn/prefill.cu.lua", does, shapes)}
 
 ${cuda.params(d)}
 
-${kv.cu_load(hd)}
+${kv.cu_load_8(hd)}
+
+/* ${ROWS} consecutive rows of one sequence, the first `n` of them in use, from position `pos` on; what they see of the split
+ * at `split`. */
+typedef struct rows_of_split {
+    uint32_t pos, n, split;
+    uint32_t from, to;         /* some row sees [from, to) */
+    uint32_t all_from, all_to; /* every row in use sees [all_from, all_to) */
+} rows_of_split;
 
 /* The first position that one at `pos` sees; window 0: all. */
 ISA_FN uint32_t first_seen(uint32_t pos, uint32_t window) {
@@ -47,174 +68,328 @@ ISA_FN void seen_of(uint32_t pos, uint32_t split, uint32_t *from, uint32_t *to) 
     *to = pos < split ? 0 : pos - split < 255 ? pos - split + 1 : 256;
 }
 
-/* acc[r] += x times number r of ${ROWS} at `of_row`, in one rounding. */
-ISA_FN void fma_rows(float x, const float *of_row, float (&acc)[${ROWS}]) {
+/* Whether row r sees position t of the split. */
+ISA_FN bool sees(const rows_of_split &s, uint32_t r, uint32_t t) {
+    uint32_t from, to;
+    seen_of(s.pos + r, s.split, &from, &to);
+    return t >= from && t < to;
+}
+
+/* The first row sees the least at the end, the last one the least at the beginning. */
+ISA_FN rows_of_split rows_at(uint32_t pos, uint32_t n, uint32_t split) {
+    rows_of_split s = {pos, n, split, 0, 0, 0, 0};
+    seen_of(pos, split, &s.from, &s.all_to);
+    seen_of(pos + n - 1, split, &s.all_from, &s.to);
+    return s;
+}
+
+/* acc[r] += x number r of 8 at `of_row`, one rounding each; x is 8 numbers. */
+ISA_FN void fma_8x8(const float *low, const float *high, const float (&x)[8], float (&acc)[${ROWS}][8]) {
+    const isa_x4 rows[2] = {isa_load_x4(low), isa_load_x4(high)};
 #pragma unroll
-    for (uint32_t r = 0; r < ${ROWS}; r += 4) {
-        const isa_x4 v = isa_load_x4(of_row + r);
+    for (uint32_t r = 0; r < ${ROWS}; r++) {
 #pragma unroll
-        for (uint32_t i = 0; i < 4; i++) {
-            acc[r + i] = isa_fma(isa_float(v.w[i]), x, acc[r + i]);
+        for (uint32_t e = 0; e < 8; e++) {
+            acc[r][e] = isa_fma(isa_float(rows[r / 4].w[r % 4]), x[e], acc[r][e]);
         }
     }
 }
 
-/* ${ROWS} numbers to `of_row`. */
-ISA_FN void store_rows(const float (&x)[${ROWS}], float *of_row) {
+/* The scores of positions 8 lane .. 8 lane + 7 of the split; a row that does not see one has -inf there. */
+ISA_FN void scores_of(const rows_of_split &s, const float *q, const ${kv.ctype} *keys, float (&score)[${ROWS}][8]) {
+    const uint32_t t = 8 * isa_lane();
 #pragma unroll
-    for (uint32_t r = 0; r < ${ROWS}; r += 4) {
-        isa_x4 v;
+    for (uint32_t r = 0; r < ${ROWS}; r++) {
 #pragma unroll
-        for (uint32_t i = 0; i < 4; i++) {
-            v.w[i] = isa_bits(x[r + i]);
+        for (uint32_t e = 0; e < 8; e++) {
+            score[r][e] = 0.0f;
         }
-        isa_store_x4(of_row + r, v);
+    }
+    if (t + 8 > s.from && t < s.to) {
+#pragma unroll 4
+        for (uint32_t i = 0; i < ${hd}; i++) {
+            float key[8];
+            kv_keys8(keys, t, i, key);
+            fma_8x8(q + i * ${ROWS}, q + i * ${ROWS} + 4, key, score);
+        }
+    }
+#pragma unroll
+    for (uint32_t r = 0; r < ${ROWS}; r++) {
+        uint32_t from, to;
+        seen_of(s.pos + r, s.split, &from, &to);
+#pragma unroll
+        for (uint32_t e = 0; e < 8; e++) {
+            score[r][e] = t + e >= from && t + e < to ? score[r][e] * ${hexfloat(scale)} : -isa_float(0x7f800000u);
+        }
     }
 }
 
-/* A warp turns the scores of row r at positions [from, to) into weights; the others become 0. Returns the greatest
- * score and, in *sum, the sum of the weights over 256 lanes. */
-ISA_FN float weights_of(float *weight, uint32_t r, uint32_t from, uint32_t to, float *sum) {
+/* x + the x of lane ^ s, for one half of its rows: the second one in the lane of the two where `second` is set. */
+template <uint32_t N> ISA_FN void half_sum(const float (&x)[2 * N][8], uint32_t s, bool second, float (&sum)[N][8]) {
+#pragma unroll
+    for (uint32_t r = 0; r < N; r++) {
+        float give[8], other[8];
+#pragma unroll
+        for (uint32_t e = 0; e < 8; e++) {
+            give[e] = second ? x[r][e] : x[r + N][e];
+        }
+        isa_warp_xor8(give, s, other);
+#pragma unroll
+        for (uint32_t e = 0; e < 8; e++) {
+            sum[r][e] = (second ? x[r + N][e] : x[r][e]) + other[e];
+        }
+    }
+}
+
+/* The first of the two rows whose results this lane keeps. */
+ISA_FN uint32_t own_row() {
+    return isa_lane() / 16 * 4 + isa_lane() / 8 % 2 * 2;
+}
+
+/* Of numbers of all rows, those of the lane's own. */
+ISA_FN void own_of(const float (&x)[${ROWS}], float (&own)[2]) {
+#pragma unroll
+    for (uint32_t k = 0; k < 2; k++) {
+        const float first = isa_lane() / 8 % 2 != 0 ? x[2 + k] : x[k], second = isa_lane() / 8 % 2 != 0 ? x[6 + k] : x[4 + k];
+        own[k] = isa_lane() / 16 != 0 ? second : first;
+    }
+}
+
+/* Scores become weights: exp(score - the row's greatest); with the greatest and the sum over 256 lanes (docs/numerics.md)
+ * of the lane's own rows. Element i of a row is position i, so lanes 16, 8, .. 1 apart come before positions of one lane. */
+ISA_FN void weights_of(float (&score)[${ROWS}][8], float (&top)[2], float (&sum)[2]) {
     const float absent = -isa_float(0x7f800000u);
-    float v[8], top = absent;
+    float tops[${ROWS}];
 #pragma unroll
-    for (uint32_t i = 0; i < 8; i++) {
-        const uint32_t t = 32 * i + isa_lane();
-        v[i] = t >= from && t < to ? weight[t * ${ROWS} + r] : absent;
-        top = top > v[i] ? top : v[i];
-    }
-    top = isa_warp_max(top);
+    for (uint32_t r = 0; r < ${ROWS}; r++) {
+        float most = absent;
 #pragma unroll
-    for (uint32_t i = 0; i < 8; i++) {
-        const uint32_t t = 32 * i + isa_lane();
-        v[i] = t >= from && t < to ? isa_exp(v[i] - top) : 0.0f;
-        weight[t * ${ROWS} + r] = v[i];
+        for (uint32_t e = 0; e < 8; e++) {
+            most = most > score[r][e] ? most : score[r][e];
+        }
+        tops[r] = isa_warp_max(most);
+#pragma unroll
+        for (uint32_t e = 0; e < 8; e++) {
+            score[r][e] = score[r][e] == absent ? 0.0f : isa_exp(score[r][e] - tops[r]);
+        }
     }
-    const float even = (v[0] + v[4]) + (v[2] + v[6]), odd = (v[1] + v[5]) + (v[3] + v[7]);
-    *sum = isa_warp_sum(even + odd);
-    return top;
+    own_of(tops, top);
+
+    float half[4][8], two[2][8], one[1][8];
+    half_sum<4>(score, 16, isa_lane() / 16 != 0, half);
+    half_sum<2>(half, 8, isa_lane() / 8 % 2 != 0, two);
+    half_sum<1>(two, 4, isa_lane() / 4 % 2 != 0, one);
+#pragma unroll
+    for (uint32_t s = 2; s > 0; s /= 2) {
+        float other[8];
+        isa_warp_xor8(one[0], s, other);
+#pragma unroll
+        for (uint32_t e = 0; e < 8; e++) {
+            one[0][e] = one[0][e] + other[e];
+        }
+    }
+    const float even = (one[0][0] + one[0][4]) + (one[0][2] + one[0][6]);
+    const float odd = (one[0][1] + one[0][5]) + (one[0][3] + one[0][7]);
+    const float mine = even + odd, others = isa_float(isa_warp_xor(isa_bits(mine), 4));
+    sum[0] = isa_lane() / 4 % 2 != 0 ? others : mine;
+    sum[1] = isa_lane() / 4 % 2 != 0 ? mine : others;
 }
 
-/* One head of rows row .. row + n - 1, which are of one sequence at ascending positions from pos on. */
-ISA_FN void attend(const ${d.name}_params &p, uint32_t head, uint32_t row, uint32_t n, uint32_t pos, uint32_t slot) {
-    float *q = (float *)(void *)isa_smem(${at.q});           /* [dimension][row] */
-    float *weight = (float *)(void *)isa_smem(${at.weight}); /* [position][row]: scores, then weights */
-    float *chain = (float *)(void *)isa_smem(${at.chain});   /* [chain][dimension][row] */
-    float *of_row = (float *)(void *)isa_smem(${at.top});    /* [row]: the split's top; then its sums */
-    const uint32_t me = isa_thread(), r = isa_warp(), last = pos + n - 1;
-    const size_t cell = ((size_t)slot * ${n_kv} + head / ${n_head // n_kv}) * ${cap // 16 * block};
-    for (uint32_t i = me; i < ${hd * ROWS}; i += ${THREADS}) {
-        const uint32_t mine = i % ${ROWS};
-        q[i] = mine < n ? p.qkv[(size_t)(row + mine) * ${width} + head * ${hd} + i / ${ROWS}] : 0.0f;
+/* Where four rows' weights of position t stand in a warp's: rows 0-3 or, with `high`, 4-7. Eights of positions lie in turns,
+ * so that lanes that write such eights side by side meet different banks. */
+ISA_FN uint32_t weight_at(uint32_t t, uint32_t high) {
+    return 4 * ((2 * t + high) ^ t / 8 % 8);
+}
+
+ISA_FN void store_weights(const float (&x)[${ROWS}][8], float *weight) {
+#pragma unroll
+    for (uint32_t e = 0; e < 8; e++) {
+#pragma unroll
+        for (uint32_t high = 0; high < 2; high++) {
+            isa_x4 v;
+#pragma unroll
+            for (uint32_t i = 0; i < 4; i++) {
+                v.w[i] = isa_bits(x[4 * high + i][e]);
+            }
+            isa_store_x4(weight + weight_at(8 * isa_lane() + e, high), v);
+        }
     }
-    isa_barrier();
+}
 
-    /* Thread i keeps element i, i + ${THREADS}, .. of [dimension][row]: o, with its row's m and l of docs/numerics.md. */
-    float top[${per_thread}] = {}, sum[${per_thread}] = {}, out[${per_thread}] = {};
-    for (uint32_t split = first_seen(pos, ${window}) / 256 * 256; split <= last; split += 256) {
-        const ${kv.ctype} *keys = p.k + cell + (size_t)(split % ${cap} / 16) * ${block};
-        const ${kv.ctype} *values = p.v + cell + (size_t)(split % ${cap} / 16) * ${block};
-        uint32_t from, to, all_from, all_to, mine_from, mine_to;
-        seen_of(pos, split, &from, &all_to);       /* the first row sees the least at the end */
-        seen_of(last, split, &all_from, &to);      /* and the last the least at the beginning */
-        seen_of(pos + r, split, &mine_from, &mine_to);
+/* acc += weight * value over positions [begin, end), which all rows see, for dimensions dim .. dim + 7. */
+ISA_FN void add_all(const float *weight, const ${kv.ctype} *values, uint32_t dim, uint32_t begin, uint32_t end,
+    float (&acc)[${ROWS}][8]) {
+#pragma unroll 2
+    for (uint32_t t = begin; t < end; t++) {
+        float value[8];
+        kv_values8(values, t, dim, value);
+        fma_8x8(weight + weight_at(t, 0), weight + weight_at(t, 1), value, acc);
+    }
+}
 
-        /* The scores of position split + me. */
-        if (me >= from && me < to) {
-            float score[${ROWS}] = {};
-#pragma unroll 16
-            for (uint32_t i = 0; i < ${hd}; i++) {
-                fma_rows(kv_key(keys, me, i), q + i * ${ROWS}, score);
-            }
+/* The same over positions that only some rows see. */
+ISA_FN void add_some(const rows_of_split &s, const float *weight, const ${kv.ctype} *values, uint32_t dim, uint32_t begin,
+    uint32_t end, float (&acc)[${ROWS}][8]) {
+#pragma unroll 1
+    for (uint32_t t = begin; t < end; t++) {
+        float value[8];
+        kv_values8(values, t, dim, value);
+        const isa_x4 rows[2] = {isa_load_x4(weight + weight_at(t, 0)), isa_load_x4(weight + weight_at(t, 1))};
 #pragma unroll
-            for (uint32_t i = 0; i < ${ROWS}; i++) {
-                score[i] = score[i] * ${hexfloat(scale)};
-            }
-            store_rows(score, weight + me * ${ROWS});
-        }
-        isa_barrier();
-        if (r < n) {
-            float row_sum;
-            const float row_top = weights_of(weight, r, mine_from, mine_to, &row_sum);
-            if (isa_lane() == 0) {
-                of_row[r] = row_top;
-                of_row[${ROWS} + r] = row_sum;
-            }
-        }
-        isa_barrier();
-
-        /* Chains of 64 positions for each dimension; at the ends some rows do not see a position. */
-        for (uint32_t i = me; i < ${4 * hd}; i += ${THREADS}) {
-            const uint32_t base = i / ${hd} * 64, dim = i % ${hd};
-            const uint32_t begin = from > base ? from : base, end = to < base + 64 ? to : base + 64;
-            float acc[${ROWS}] = {};
-#pragma unroll 8
-            for (uint32_t t = begin; t < end; t++) {
-                const float v = kv_value(values, t, dim);
-                if (t >= all_from && t < all_to) {
-                    fma_rows(v, weight + t * ${ROWS}, acc);
-                } else {
+        for (uint32_t r = 0; r < ${ROWS}; r++) {
+            const bool seen = sees(s, r, t);
 #pragma unroll
-                    for (uint32_t k = 0; k < ${ROWS}; k++) {
-                        uint32_t k_from, k_to;
-                        seen_of(pos + k, split, &k_from, &k_to);
-                        if (k < n && t >= k_from && t < k_to) {
-                            acc[k] = isa_fma(weight[t * ${ROWS} + k], v, acc[k]);
-                        }
-                    }
-                }
-            }
-            store_rows(acc, chain + i * ${ROWS});
-        }
-        isa_barrier();
-
-        /* This split and those before. */
-#pragma unroll
-        for (uint32_t k = 0; k < ${per_thread}; k++) {
-            const uint32_t i = me + ${THREADS} * k, of = i % ${ROWS};
-            uint32_t of_from, of_to;
-            seen_of(pos + of, split, &of_from, &of_to);
-            if (i < ${hd * ROWS} && of < n && of_from < of_to) {
-                const float mid = (chain[i] + chain[${hd * ROWS} + i]) + (chain[${2 * hd * ROWS} + i] + chain[${3 * hd * ROWS} + i]);
-                const float split_top = of_row[of], split_sum = of_row[${ROWS} + of];
-                if (split <= first_seen(pos + of, ${window})) {
-                    top[k] = split_top;
-                    sum[k] = split_sum;
-                    out[k] = mid;
-                } else {
-                    const float new_top = top[k] > split_top ? top[k] : split_top;
-                    const float a = isa_exp(top[k] - new_top), b = isa_exp(split_top - new_top);
-                    top[k] = new_top;
-                    sum[k] = isa_fma(sum[k], a, split_sum * b);
-                    out[k] = isa_fma(out[k], a, mid * b);
-                }
+            for (uint32_t e = 0; e < 8; e++) {
+                const float next = isa_fma(isa_float(rows[r / 4].w[r % 4]), value[e], acc[r][e]);
+                acc[r][e] = seen ? next : acc[r][e];
             }
         }
     }
+}
 
-    /* Through shared memory, so that a row's dimensions go out together. */
-#pragma unroll
-    for (uint32_t k = 0; k < ${per_thread}; k++) {
-        const uint32_t i = me + ${THREADS} * k;
-        if (i < ${hd * ROWS} && i % ${ROWS} < n) {
-            q[i] = isa_div(out[k], sum[k]);
-        }
-    }
-    isa_barrier();
-    for (uint32_t i = me; i < n * ${hd}; i += ${THREADS}) {
-        float o = q[i % ${hd} * ${ROWS} + i / ${hd}];
-% if gate == "head" then
-        o = o * isa_softplus(p.qkv[(size_t)(row + i / ${hd}) * ${width} + ${gates} + head]);
-% elseif gate == "element" then
-        o = o * isa_softplus(p.qkv[(size_t)(row + i / ${hd}) * ${width} + ${gates} + head * ${hd} + i % ${hd}]);
+ISA_FN uint32_t within(uint32_t x, uint32_t low, uint32_t high) {
+    return x < low ? low : x < high ? x : high;
+}
+
+/* Dimensions dim .. dim + 7 of the split's values for the lane's own two rows. Lanes of a warp that differ in bits 3 and 4 have
+ * the chains c0 .. c3 of 64 positions. */
+ISA_FN void values_of(const rows_of_split &s, const float *weight, const ${kv.ctype} *values, uint32_t dim, float (&mid)[2][8]) {
+    const uint32_t base = 64 * (isa_lane() / 8 % 2 * 2 + isa_lane() / 16);
+    float acc[${ROWS}][8] = {}, half[4][8];
+% if not whole then
+    if (dim < ${hd}) {
 % end
-        p.y[(size_t)(row + i / ${hd}) * ${n_head * hd} + head * ${hd} + i % ${hd}] = o;
+    const uint32_t begin = within(s.from, base, base + 64), end = within(s.to, begin, base + 64);
+    const uint32_t low = within(s.all_from, begin, end), high = within(s.all_to, low, end);
+    add_some(s, weight, values, dim, begin, low, acc);
+    add_all(weight, values, dim, low, high, acc);
+    add_some(s, weight, values, dim, high, end, acc);
+% if not whole then
     }
-    isa_barrier();
+% end
+    half_sum<4>(acc, 16, isa_lane() / 16 != 0, half);
+    half_sum<2>(half, 8, isa_lane() / 8 % 2 != 0, mid);
+}
+
+/* What a warp knows of a row: maximum and sum of the splits so far (m and l of docs/numerics.md), the factors of what was
+ * and of what comes, and whether a split is the row's first, or no split of it at all. */
+typedef struct joined_row {
+    float top, sum, a, b;
+    uint32_t first, none, unused[2];
+} joined_row;
+
+/* A split's maximum and sum join those of the row at `pos` before it. */
+ISA_FN void join(joined_row *of, uint32_t pos, uint32_t split, float top, float sum) {
+    uint32_t from, to;
+    seen_of(pos, split, &from, &to);
+    of->none = from >= to;
+    of->first = split <= first_seen(pos, ${window});
+    const float most = of->top > top ? of->top : top;
+    of->a = isa_exp(of->top - most);
+    of->b = isa_exp(top - most);
+    if (from < to) {
+        of->sum = of->first ? sum : isa_fma(of->sum, of->a, sum * of->b);
+        of->top = of->first ? top : most;
+    }
+}
+
+/* Out, which is what a lane has of its own rows: 8 dimensions in each part of 64, is joined by a split. */
+ISA_FN void one_split(const rows_of_split &s, const float *q, float *weight, const ${kv.ctype} *keys, const ${kv.ctype} *values,
+    joined_row *joined, float (&out)[${parts}][2][8]) {
+    {
+        float score[${ROWS}][8], top[2], sum[2];
+        scores_of(s, q, keys, score);
+        weights_of(score, top, sum);
+        store_weights(score, weight);
+        if (isa_lane() % 8 == 0) {
+#pragma unroll
+            for (uint32_t k = 0; k < 2; k++) {
+                join(joined + own_row() + k, s.pos + own_row() + k, s.split, top[k], sum[k]);
+            }
+        }
+        isa_warp_sync();
+    }
+#pragma unroll
+    for (uint32_t part = 0; part < ${parts}; part++) {
+        float mid[2][8];
+        values_of(s, weight, values, 64 * part + isa_lane() % 8 * 8, mid);
+#pragma unroll
+        for (uint32_t k = 0; k < 2; k++) {
+            const joined_row *of = joined + own_row() + k;
+            const float a = of->a, b = of->b;
+            const bool first = of->first != 0, none = of->none != 0;
+#pragma unroll
+            for (uint32_t e = 0; e < 8; e++) {
+                const float both = first ? mid[k][e] : isa_fma(out[part][k][e], a, mid[k][e] * b);
+                out[part][k][e] = none ? out[part][k][e] : both;
+            }
+        }
+    }
+    isa_warp_sync();
+}
+
+/* The results of the lane's own rows to y. */
+ISA_FN void put(const ${d.name}_params &p, uint32_t head, uint32_t row, uint32_t n, const joined_row *joined,
+    const float (&out)[${parts}][2][8]) {
+#pragma unroll
+    for (uint32_t k = 0; k < 2; k++) {
+        const uint32_t of = own_row() + k;
+        if (of >= n) {
+            continue;
+        }
+% if gate ~= "none" then
+        const float *gates = p.qkv + (size_t)(row + of) * ${width} + ${gates};
+% end
+% if gate == "head" then
+        const float gate = isa_softplus(gates[head]);
+% end
+#pragma unroll
+        for (uint32_t part = 0; part < ${parts}; part++) {
+            const uint32_t dim = 64 * part + isa_lane() % 8 * 8;
+% if not whole then
+            if (dim >= ${hd}) {
+                continue;
+            }
+% end
+            float *y = p.y + (size_t)(row + of) * ${n_head * hd} + head * ${hd} + dim;
+#pragma unroll
+            for (uint32_t e = 0; e < 8; e += 4) {
+                isa_x4 v;
+#pragma unroll
+                for (uint32_t i = 0; i < 4; i++) {
+% if gate == "element" then
+                    const float gate = isa_softplus(gates[head * ${hd} + dim + e + i]);
+% end
+                    v.w[i] = isa_bits(isa_div(out[part][k][e + i], joined[of].sum)${gate ~= "none" and " * gate" or ""});
+                }
+                isa_store_x4(y + e, v);
+            }
+        }
+    }
+}
+
+/* One head of rows row .. row + n - 1, at most ${ROWS}, which are of one sequence at ascending positions from pos on. */
+ISA_FN void attend(const ${d.name}_params &p, uint32_t head, uint32_t row, uint32_t n, uint32_t pos, uint32_t slot) {
+    float *q = (float *)(void *)isa_smem(${at.q}) + isa_warp() * ${hd * ROWS};             /* [dimension][row] */
+    float *weight = (float *)(void *)isa_smem(${at.weight}) + isa_warp() * ${256 * ROWS}; /* weight_at */
+    joined_row *joined = (joined_row *)(void *)isa_smem(${at.joined}) + isa_warp() * ${ROWS};
+    const size_t cell = ((size_t)slot * ${n_kv} + head / ${n_head // n_kv}) * ${cap // 16 * block};
+    for (uint32_t i = isa_lane(); i < ${hd * ROWS}; i += 32) {
+        const uint32_t of = i / ${hd};
+        q[i % ${hd} * ${ROWS} + of] = of < n ? p.qkv[(size_t)(row + of) * ${width} + head * ${hd} + i % ${hd}] : 0.0f;
+    }
+    isa_warp_sync();
+    float out[${parts}][2][8] = {};
+    for (uint32_t split = first_seen(pos, ${window}) / 256 * 256; split < pos + n; split += 256) {
+        const size_t at = cell + (size_t)(split % ${cap} / 16) * ${block};
+        one_split(rows_at(pos, n, split), q, weight, p.k + at, p.v + at, joined, out);
+    }
+    put(p, head, row, n, joined, out);
+    isa_warp_sync();
 }
 
 ${cuda.open(d)}
-    const uint32_t head = isa_cta_y(), begin = isa_cta_x() * ${ROWS};
+    const uint32_t head = isa_cta_y(), begin = isa_cta_x() * ${WARPS * ROWS} + isa_warp() * ${ROWS};
     isa_wait_launch();
     isa_let_launch();
     const rt_step *step = p.step;
