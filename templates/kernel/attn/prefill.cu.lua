@@ -15,9 +15,10 @@ local function smem(op)
            cuda.smem("joined", WARPS * ROWS * 8 * 4) }
 end
 
--- Three ctas leave a thread 168 registers, which its 64 sums and the results of heads of 128 just fit.
+-- Three ctas leave a thread 168 registers, which its 64 sums and the results of heads of 64 or 128 just fit.
 local function ctas_per_sm(op)
   if op.hd > 128 then return 1 end
+  if op.hd % 64 ~= 0 then return 2 end
   local _, bytes = cuda.smem_offsets(smem(op))
   return math.max(1, math.min(3, (op.hw.smem_per_cta_bytes + 1024) // (bytes + 1024)))
 end
@@ -33,8 +34,11 @@ function module.describe(op)
   })
 end
 
--- Values read at once; with windows registers are not there for four.
-local function values_at_once(op) return op.window == 0 and op.kv == "f16" and 4 or 2 end
+-- Values read at once: what registers are there for.
+local function values_at_once(op)
+  if op.window ~= 0 then return 1 end
+  return attn.kv(op).elem_bytes == 2 and 4 or 2
+end
 
 %%template
 % local d = module.describe(params)
@@ -51,12 +55,9 @@ ${cuda.params(d)}
 
 ${kv.cu_load_8(hd)}
 
-/* ${ROWS} consecutive rows of one sequence, the first `n` of them in use, from position `pos` on; what they see of the split
- * at `split`. */
+/* ${ROWS} consecutive rows of one sequence, the first `n` of them in use, from position `pos` on, and the split at `split`. */
 typedef struct rows_of_split {
     uint32_t pos, n, split;
-    uint32_t from, to;         /* some row sees [from, to) */
-    uint32_t all_from, all_to; /* every row in use sees [all_from, all_to) */
 } rows_of_split;
 
 /* The first position that one at `pos` sees; window 0: all. */
@@ -78,12 +79,11 @@ ISA_FN bool sees(const rows_of_split &s, uint32_t r, uint32_t t) {
     return t >= from && t < to;
 }
 
-/* The first row sees the least at the end, the last one the least at the beginning. */
-ISA_FN rows_of_split rows_at(uint32_t pos, uint32_t n, uint32_t split) {
-    rows_of_split s = {pos, n, split, 0, 0, 0, 0};
-    seen_of(pos, split, &s.from, &s.all_to);
-    seen_of(pos + n - 1, split, &s.all_from, &s.to);
-    return s;
+/* What some row in use sees of the split, and what all of them do: the first row sees the least at the end, the last one the
+ * least at the beginning. */
+ISA_FN void seen_of_rows(const rows_of_split &s, uint32_t *from, uint32_t *to, uint32_t *all_from, uint32_t *all_to) {
+    seen_of(s.pos, s.split, from, all_to);
+    seen_of(s.pos + s.n - 1, s.split, all_from, to);
 }
 
 /* acc[r] += x number r of 8 at `of_row`, one rounding each; x is 8 numbers. */
@@ -108,7 +108,9 @@ ISA_FN void scores_of(const rows_of_split &s, const float *q, const ${kv.ctype} 
             score[r][e] = 0.0f;
         }
     }
-    if (t + 8 > s.from && t < s.to) {
+    uint32_t some_from, some_to, all_from, all_to;
+    seen_of_rows(s, &some_from, &some_to, &all_from, &all_to);
+    if (t + 8 > some_from && t < some_to) {
 #pragma unroll 4
         for (uint32_t i = 0; i < ${hd}; i++) {
             float key[8];
@@ -262,8 +264,10 @@ ISA_FN void values_of(const rows_of_split &s, const float *weight, const ${kv.ct
 % if not whole then
     if (dim < ${hd}) {
 % end
-    const uint32_t begin = within(s.from, base, base + 64), end = within(s.to, begin, base + 64);
-    const uint32_t low = within(s.all_from, begin, end), high = within(s.all_to, low, end);
+    uint32_t from, to, all_from, all_to;
+    seen_of_rows(s, &from, &to, &all_from, &all_to);
+    const uint32_t begin = within(from, base, base + 64), end = within(to, begin, base + 64);
+    const uint32_t low = within(all_from, begin, end), high = within(all_to, low, end);
     add_some(s, weight, values, dim, begin, low, acc);
     add_all(weight, values, dim, low, high, acc);
     add_some(s, weight, values, dim, high, end, acc);
@@ -385,7 +389,7 @@ ISA_FN void attend(const ${d.name}_params &p, uint32_t head, uint32_t row, uint3
     float out[${parts}][2][8] = {};
     for (uint32_t split = first_seen(pos, ${window}) / 256 * 256; split < pos + n; split += 256) {
         const size_t at = cell + (size_t)(split % ${cap} / 16) * ${block};
-        one_split(rows_at(pos, n, split), q, weight, p.k + at, p.v + at, joined, out);
+        one_split({pos, n, split}, q, weight, p.k + at, p.v + at, joined, out);
     }
     put(p, head, row, n, joined, out);
     isa_warp_sync();
