@@ -2,9 +2,10 @@
 """Whole programs on a real GPU against the CPU programs of the same models: logits to the bit at
 several chunk sizes, slots together and alone, greedy texts, speed. One table.
 
-    programs.py prepare [--arch sm_90] [--host x86-64-v3]    where lagen and nvcc are
+    programs.py prepare [--arch sm_90] [--host x86-64-v3] [--requantised q4_0,q6_k]    where lagen and nvcc are
     programs.py run [--sanitize]                             where the GPU is; needs Python, a driver
 
+Models: synthetic ones, laguna-tiny (with --requantised also in those tensor types, which needs numpy and gguf), SmolLM2.
 `prepare` makes build/gpu-programs; weights of more than 40 MiB lie in pieces in build/gpu-parts/<n>,
 so that a folder can travel in several loads. Exit status of `run`: 0 all equal, 1 something differs,
 77 no GPU here."""
@@ -23,6 +24,7 @@ OUT = ROOT / "build" / "gpu-programs"
 PARTS = ROOT / "build" / "gpu-parts"
 PART_BYTES = 40 << 20
 SMOLLM2 = ROOT / "build" / "models" / "SmolLM2-135M-Instruct.Q4_1.gguf"
+LAGUNA_TINY = ROOT / "models" / "laguna-tiny" / "laguna-tiny.gguf"
 RECIPES = ["llama-tiny", "llama-576"]
 CHUNKS = [512, 64, 7, 1]
 TOKENS = 300
@@ -37,12 +39,17 @@ def sh(command, **options):
 # ---- prepare
 
 
-def models():
+def models(types):
     made = OUT / "models"
     made.mkdir(parents=True, exist_ok=True)
     for recipe in RECIPES:
         path = made / f"{recipe}.gguf"
         sh([ROOT / "build/lagen", "synth", f"synth/{recipe}", "-o", path])
+        yield path
+    yield LAGUNA_TINY
+    for name in types:
+        path = made / f"laguna-tiny-{name}.gguf"
+        sh([sys.executable, ROOT / "tests/oracle/requantize.py", LAGUNA_TINY, name, path])
         yield path
     if SMOLLM2.exists():
         yield SMOLLM2
@@ -109,7 +116,7 @@ def prepare(a):
     shutil.rmtree(OUT, ignore_errors=True)
     shutil.rmtree(PARTS, ignore_errors=True)
     listed = []
-    for model in models():
+    for model in models(a.requantised.split(",") if a.requantised else []):
         one_program(model, "cpu", a.host, [])
         one_program(model, "gpu", a.arch, ["--host", a.host])
         listed.append(share_weights(OUT / model.stem))
@@ -297,6 +304,7 @@ def main():
     p = sub.add_parser("prepare")
     p.add_argument("--arch", default="sm_90")
     p.add_argument("--host", default="x86-64-v3")
+    p.add_argument("--requantised", default="", help="tensor types, a comma between them")
     p = sub.add_parser("run")
     p.add_argument("--sanitize", action="store_true")
     a = parser.parse_args()

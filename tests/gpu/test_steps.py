@@ -51,9 +51,9 @@ def steps_program(folder):
     return out / "steps"
 
 
-def same_bits(name, gguf, lengths):
+def same_bits(name, gguf, lengths, *more):
     needed()
-    options = ["--ctx", "512", "--chunk", str(CHUNK), "--slots", "3"]
+    options = ["--ctx", "512", "--chunk", str(CHUNK), "--slots", "3", *more]
     folder = program.build(name, "sm_90", *options, gguf=gguf)[0]
     driver = program.softgpu(folder, json.loads((folder / "launches.json").read_text())["kernels"], san=SAN)
     env = program.driver_env(driver, program.settings("steps"))
@@ -71,7 +71,16 @@ def rows_of_576_and_a_vocabulary_of_32001():
     same_bits("steps_576", model("llama-576", "--layers", 2), ["several", *LENGTHS] if long else [5, 33])
 
 
-TESTS = [small_models_at_every_length, rows_of_576_and_a_vocabulary_of_32001]
+def windows_gates_and_experts():
+    """Laguna: windows of 13 and 8 more and less by one, chunks longer than the window, experts of which some get no rows."""
+    if "LAGEN_TEST_ALL" not in os.environ:
+        raise tap.Skip("LAGEN_TEST_ALL is not set: minutes")
+    for recipe in ("laguna-odd", "laguna-w8"):
+        for kv in ("f16", "q8_0"):
+            same_bits(f"steps_{recipe}_{kv}", model(recipe), ["several", *LENGTHS, 12, 13, 14], "--kv", kv)
+
+
+TESTS = [small_models_at_every_length, rows_of_576_and_a_vocabulary_of_32001, windows_gates_and_experts]
 
 if __name__ == "__main__":
     if BUILD.name == "san":

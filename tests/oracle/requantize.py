@@ -14,6 +14,8 @@ from gguf.quants import dequantize
 
 import program
 
+TYPES = ("f32", "f16", "bf16", "q4_0", "q4_1", "q5_0", "q5_1", "q8_0", "q2_k", "q3_k", "q4_k", "q5_k", "q6_k", "iq4_nl",
+         "iq4_xs", "mxfp4", "nvfp4")  # all that have a simple quantiser
 TOOL = program.BUILD / "tests" / "gen" / "quantize_rows"
 
 

@@ -217,9 +217,14 @@ def bad_options_are_refused():
 def the_manifest_says_what_was_chosen():
     path, _, _ = floats("laguna-dense")
     out = program.WORK / "laguna-notes"
-    program.run([program.LAGEN, "emit", "--model", path, "--ctx", "256", "--out", out, "--rope-beta", "key"])
-    text = (out / "manifest.json").read_text()
-    assert "yarn: factor 32 of 64 positions, magnitude 1.346574 (formula), betas 64 1 (key)" in text
+    for options, says in (
+            ([], "magnitude 1.346574 (formula), betas 32 1 (fixed)"),
+            (["--rope-beta", "key"], "magnitude 1.346574 (formula), betas 64 1 (key)"),
+            (["--rope-mscale", "key", "--rope-beta", "48.5,2"], "magnitude 1 (key), betas 48.5 2 (48.5,2)"),
+            (["--rope-mscale", "1.25"], "magnitude 1.25 (1.25), betas 32 1 (fixed)")):
+        program.run([program.LAGEN, "emit", "--model", path, "--ctx", "256", "--out", out, *options])
+        text = (out / "manifest.json").read_text()
+        assert f"yarn: factor 32 of 64 positions, {says}" in text, re.findall("yarn: [^\"]*", text)
 
 
 tap.main([
