@@ -14,15 +14,16 @@ local function index(op)
            { param = "pairs", ctype = "const int32_t *", count = moe.n_pairs(op) } }
 end
 
-function module.describe(op)
+-- The descriptor of a kernel whose cta has a tile and `width` columns of the result.
+function module.describe_pieces(op, width)
   local outputs, covers = moe.gated_outputs(op), {}
   if op.stage == "down" then
     outputs = { { param = "y", ctype = "float *", bytes = 4, access = "write", per32 = 32, width = op.n,
                   count = moe.n_pairs(op) .. " * " .. op.n } }
   end
-  local n_pieces = ceil_div(op.n, columns(op))
+  local n_pieces = ceil_div(op.n, width)
   for i, o in ipairs(outputs) do
-    covers[i] = moe.pair_cover(op, o.param, "tiles", 1, columns(op) * o.per32 // 32, o.width)
+    covers[i] = moe.pair_cover(op, o.param, "tiles", 1, width * o.per32 // 32, o.width)
     covers[i].sorted = moe.sorted(op)
   end
   local d = moe.product(op, index(op), outputs, "pairs")
@@ -32,6 +33,8 @@ function module.describe(op)
   d.covers = covers
   return d
 end
+
+function module.describe(op) return module.describe_pieces(op, columns(op)) end
 
 %%template int_functions(quant)
 % local t = quant.type

@@ -1,37 +1,38 @@
--- Experts for many rows: a cta has a tile of at most 64 pairs of one expert and 64 rows of its weights (of a gated
--- product 32 of gate and 32 of up); a warp 16 of those rows (a strip) by all pairs, in the fragments of isa_mma_s8:
--- lane l has rows l / 4 and l / 4 + 8, and of each 8 pairs numbers 2 (l % 4) and 2 (l % 4) + 1. Which pairs, and of which
--- expert, the map says that moe_sort made; rows of x are gathered by index into shared memory, an atom's columns at a
--- time. Entries of the map that no expert needed end their cta at once.
+-- Experts for many rows: a cta has a tile of at most 32 pairs of one expert and 128 rows of its weights (of a gated
+-- product 64 of gate and 64 of up); a warp 16 of those rows (a strip) by all pairs, as lib/mma_stream.lua has it. Which
+-- pairs, and of which expert, the map says that moe_sort made; rows of x are gathered by index into shared memory.
+-- Entries of the map that no expert needed end their cta at once.
 local book = import("lib/book.lua")
-local descr = import("lib/descr.lua")
 local cuda = import("lib/descr_cuda.lua")
 local c_kernel = import("kernel/moe_matmul.c.lua")
 local mma = import("lib/mma_text.lua")
 local moe = import("lib/moe_parts.lua")
+local stream = import("lib/mma_stream.lua")
 
-local PAIRS = moe.TILE
-local WARPS = 4
--- Floats of a pair's row of 32 results.
-local ACT_STRIDE = 33
+local PAIRS, WARPS = stream.ROWS, stream.WARPS
+local BLOCK = 32 * WARPS
+-- Floats of a pair's row of 64 results: 4 more, so that four rows lie in all banks.
+local ACT_STRIDE = 68
 
 -- Strips of each matrix that a cta has.
 local function strips_of(op) return op.stage == "gated" and WARPS // 2 or WARPS end
 
-local function carve(op)
+-- Shared memory, stages of copies, ctas for an SM.
+local function plan(op)
+  local act = op.stage == "gated" and 2 * PAIRS * ACT_STRIDE * 4 or 0
   local list = { cuda.smem("pair", PAIRS * 4), cuda.smem("row", PAIRS * 4) }
-  local function add(name, bytes) list[#list + 1] = cuda.smem(name, bytes) end
-  for _, piece in ipairs(mma.carve(moe.types(op))) do list[#list + 1] = piece end
-  for _, piece in ipairs(mma.carve_float(moe.types(op))) do list[#list + 1] = piece end
-  if op.stage == "gated" then add("act", PAIRS * ACT_STRIDE * 4) end
-  return list
+  for _, piece in ipairs(mma.carve_float(moe.types(op), PAIRS)) do list[#list + 1] = piece end
+  if act > 0 and not moe.has_kind(op, "int") then list[#list + 1] = cuda.smem("act", act) end
+  return stream.plan(moe.types(op), op.K, op.hw, list, act)
 end
 
 function module.describe(op)
-  local c = c_kernel.describe(op)
+  if moe.TILE > PAIRS then fail("moe_matmul: tiles of " .. moe.TILE .. " pairs") end
+  local c = c_kernel.describe_pieces(op, 16 * strips_of(op))
+  local smem, _, ctas = plan(op)
   return cuda.of(c, {
-    axes = c.axes, grid = c.grid, block = 32 * WARPS, ctas_per_sm = #moe.types(op) > 1 and 2 or 3, -- for registers of several types
-    smem = carve(op), features = { "mma_s8", "f16" },
+    axes = c.axes, grid = c.grid, block = BLOCK, ctas_per_sm = ctas,
+    smem = smem, features = { "mma_s8", "f16" },
   })
 end
 
@@ -98,92 +99,80 @@ if (e < ${op.E}) {
 }
 % end
 
-%%template int_atom(op, block)
-isa_barrier();
-${mma.stage(moe.types(op), op.K, block, "n_pairs", "(size_t)row_of[t]")}
-isa_barrier();
+%%template int_atom(op, n, at)
+% local function part(quant) return quant.type .. "_part(atom, a, " .. stream.room(moe.types(op), at) .. ", x, n_eights, acc);" end
+${stream.next(moe.types(op), op.K, n, at)}
 if (here) {
-    ${parts_of_kind(op, "int", function(quant) return quant.type .. "_part(weights, a, x, n_pairs, acc);" end)}
+    ${parts_of_kind(op, "int", part)}
 }
+${stream.scales(moe.types(op), op.K, at)}
 
 %%template float_atom(op, block)
 % local function part(quant) return quant.type .. "_part(weights, a, begin, width, x_f, n_pairs, acc);" end
-${mma.float_atom(op.K, block, "n_pairs", "(size_t)row_of[t]", parts_of_kind(op, "float", part))}
+${mma.float_atom(op.K, block, PAIRS, "n_pairs", "(size_t)row_of[t]", parts_of_kind(op, "float", part))}
 
-%%template gated_end(op, block)
+%%template gated_end(op)
 % local n = op.n
-    /* The warps of up hand theirs over; those of gate put what comes of both in its place. */
-    float *mine = act + isa_lane() / 4 + w % 2 * 16;
-    if (is_up) {
-#pragma unroll
-        for (uint32_t k = 0; k < ${PAIRS // 2}; k++) {
-            float *v = &mine[(k / 4 * 8 + 2 * (isa_lane() % 4) + k % 2) * ${ACT_STRIDE} + k % 4 / 2 * 8];
-            *v = ${moe.scaled(op, "y[k / 4][k % 4]", 2, "e")};
-        }
-    }
+    /* All hand over theirs: gate, then up. */
     isa_barrier();
-    if (!is_up) {
-#pragma unroll
-        for (uint32_t k = 0; k < ${PAIRS // 2}; k++) {
-            float *v = &mine[(k / 4 * 8 + 2 * (isa_lane() % 4) + k % 2) * ${ACT_STRIDE} + k % 4 / 2 * 8];
-            *v = isa_silu(${moe.scaled(op, "y[k / 4][k % 4]", 1, "e")}) * *v;
-        }
+    float *mine = act + (is_up ? ${PAIRS * ACT_STRIDE} : 0) + w % ${WARPS // 2} * 16 + column;
+    for (uint32_t k = 0; k < ${PAIRS // 2}; k++) {
+        float *v = &mine[(k / 4 * 8 + 2 * (isa_lane() % 4) + k % 2) * ${ACT_STRIDE} + k % 4 / 2];
+        *v = is_up ? ${moe.scaled(op, "y[k / 4][k % 4]", 2, "e")} : ${moe.scaled(op, "y[k / 4][k % 4]", 1, "e")};
     }
     isa_barrier();
 
-    /* A warp a pair's row, a lane a column. */
-    const uint32_t column = 32 * piece + isa_lane();
-    for (uint32_t t = w; t < n_pairs; t += ${WARPS}) {
-        const float v = ${n % 32 == 0 and "" or "column >= " .. n .. " ? 0.0f : "}act[t * ${ACT_STRIDE} + isa_lane()];
+    /* A warp 32 columns of a pair, a lane a column. */
+    for (uint32_t u = w; u < 2 * n_pairs; u += ${WARPS}) {
+        const uint32_t t = u / 2, group = 2 * piece + u % 2, c = 32 * group + isa_lane();
         const size_t pair = pair_of[t];
+        const float *gate = act + t * ${ACT_STRIDE} + u % 2 * 32 + isa_lane();
+        const float v = isa_silu(gate[0]) * gate[${PAIRS * ACT_STRIDE}];
 % if moe.out(op, "f32") then
-% if n % 32 == 0 then
-        p.y[pair * ${n} + column] = v;
-% else
-        if (column < ${n}) {
-            p.y[pair * ${n} + column] = v;
+        if (c < ${n}) {
+            p.y[pair * ${n} + c] = v;
         }
-% end
 % end
 % if moe.out(op, "q8") then
-        isa_q8_group(v, p.y_q + pair * ${n} + column, p.y_d + pair * ${n // 32} + piece,
-            p.y_s + pair * ${n // 16} + 2 * piece);
+        if (32 * group < ${n}) {
+            isa_q8_group(v, p.y_q + pair * ${n} + c, p.y_d + pair * ${n // 32} + group, p.y_s + pair * ${n // 16} + 2 * group);
+        }
 % end
     }
 
 %%template down_end(op)
 #pragma unroll
     for (uint32_t k = 0; k < ${PAIRS // 2}; k++) {
-        const uint32_t t = k / 4 * 8 + 2 * (isa_lane() % 4) + k % 2;
-        const uint32_t column = 16 * strip + isa_lane() / 4 + k % 4 / 2 * 8;
-        if (t < n_pairs && column < ${op.n}) {
-            p.y[(size_t)pair_of[t] * ${op.n} + column] = ${moe.scaled(op, "y[k / 4][k % 4]", 1, "e")};
+        const uint32_t t = k / 4 * 8 + 2 * (isa_lane() % 4) + k % 2, c = 16 * strip + column + k % 4 / 2;
+        if (t < n_pairs && c < ${op.n}) {
+            p.y[(size_t)pair_of[t] * ${op.n} + c] = ${moe.scaled(op, "y[k / 4][k % 4]", 1, "e")};
         }
     }
 
 %%template
 % local d = module.describe(params)
+% local _, n_stages = plan(params)
 % local P, gated = moe.per_row(params), stage == "gated"
-% local int, float = moe.has_kind(params, "int"), moe.has_kind(params, "float")
+% local types, int, float = moe.types(params), moe.has_kind(params, "int"), moe.has_kind(params, "float")
 % local at, n_strips = cuda.smem_offsets(d.smem), strips_of(params)
 % local does = gated and "silu(gate x) * (up x) of every pair" or "W x of every pair"
-% does = does .. "; a tile of at most " .. PAIRS .. " pairs of an expert by 64 rows of its weights a cta"
+% does = does .. "; a tile of at most " .. moe.TILE .. " pairs of an expert by 128 rows of its weights a cta"
 ${cuda.head(d, "kernel/moe_matmul.cu.lua", does, moe.shapes(params))}
 
 ${cuda.params(d)}
 
 % if int then
-${mma.staged_type(moe.types(params))}
+${stream.types(types)}
 
 % end
-% for _, quant in ipairs(moe.types(params)) do
-${quant.kind == "int" and mma.int_type(quant, K, moe.types(params), at) or mma.float_type(quant, K)}
+% for _, quant in ipairs(types) do
+${quant.kind == "int" and stream.int_type(quant, K, types, at) or mma.float_type(quant, K, PAIRS, true)}
 
 % end
 ${cuda.open(d)}
     const uint32_t piece = isa_cta_y(), w = isa_warp();
     uint32_t *pair_of = (uint32_t *)(void *)isa_smem(${at.pair}), *row_of = (uint32_t *)(void *)isa_smem(${at.row});
-    ${book.fill(moe.types(params), at, d.block)}
+    ${book.fill(types, at, d.block)}
     isa_wait_launch();
     isa_let_launch();
     const isa_x4 entry = isa_load_x4(p.map + (size_t)isa_cta_x() * ${moe.ENTRY});
@@ -191,13 +180,9 @@ ${cuda.open(d)}
     if (n_pairs == 0) {
         return;
     }
-    if (isa_thread() < ${PAIRS}) {
-        const uint32_t t = isa_thread() < n_pairs ? isa_thread() : 0;
-        const uint32_t pair = (uint32_t)p.pairs[(size_t)entry.w[1] + t];
-        pair_of[isa_thread()] = pair;
-        row_of[isa_thread()] = pair${gated and " / " .. P or ""};
-    }
-    isa_barrier();
+% if int then
+    const uint32_t n_eights = (n_pairs + 7) / 8;
+% end
 % if gated then
     const bool is_up = w >= ${n_strips};
 % end
@@ -205,20 +190,27 @@ ${cuda.open(d)}
     const bool here = ${n % (16 * n_strips) == 0 and "true" or "16 * strip < " .. n};
     ${module.place(params)}
 % if int then
-    ${mma.staged_x(moe.types(params), at)}
+    ${stream.begin(types, K, n_stages, at)}
+% end
+    if (isa_thread() < ${PAIRS}) {
+        const uint32_t t = isa_thread() < n_pairs ? isa_thread() : 0;
+        const uint32_t pair = (uint32_t)p.pairs[(size_t)entry.w[1] + t];
+        pair_of[isa_thread()] = pair;
+        row_of[isa_thread()] = pair${gated and " / " .. P or ""};
+    }
+    isa_barrier();
+% if int then
+    ${stream.fill(types, K, n_stages, at)}
 % end
 % if float then
     float *x_f = (float *)(void *)isa_smem(${at.f});
-% end
-% if gated then
-    float *act = (float *)(void *)isa_smem(${at.act}); /* [pair][${ACT_STRIDE}] */
 % end
     float y[${PAIRS // 8}][4] = {};
 #pragma unroll 1
     for (uint32_t a = 0; a < ${ceil_div(K, 256)}; a++) {
         float acc[${PAIRS // 8}][4] = {};
 % if int then
-        ${module.int_atom(params, d.block)}
+        ${module.int_atom(params, n_stages, at)}
 % end
 % if float then
         ${module.float_atom(params, d.block)}
@@ -229,8 +221,11 @@ ${cuda.open(d)}
         }
     }
 
+    /* Columns of the lane in its strip: this one and the next. */
+    const uint32_t column = isa_lane() / 4 * 2;
 % if gated then
-${module.gated_end(params, d.block)}
+    float *act = (float *)(void *)isa_smem(${int and at.stages or at.act}); /* [gate, up][pair][${ACT_STRIDE}] */
+${module.gated_end(params)}
 % else
 ${module.down_end(params)}
 % end

@@ -103,39 +103,3 @@ ISA_FN float ${t}_add(float acc, const ${t}_scale &s, int32_t lo, int32_t hi, co
 % end
     return acc;
 }
-
-%%template cu_on_top(quant, smem)
-% local t, subs = quant.type, get(quant, "cu_sub", {})
-${book.cu_load(quant, smem)}
-
-% if quant.n_mins > 0 then
-${quant.cu_min()}
-
-% end
-/* acc + a group: lo and hi are the sums of code times activation over its halves (without halves lo that of the whole),
- * on top of ISA_TOP: as floats they are 1.5 * 2^23 more than the sums, exactly. */
-ISA_FN float ${t}_add_on_top(float acc, const ${t}_scale &s, int32_t lo, int32_t hi, const isa_act &x) {
-% if not quant.halves then
-    (void)hi;
-% end
-% if quant.n_scales == 2 then
-    acc = isa_fma(isa_as_f(lo) - ISA_TOP_F, s.d[0] * x.d, acc);
-    acc = isa_fma(isa_as_f(hi) - ISA_TOP_F, s.d[1] * x.d, acc);
-% elseif #subs == 0 then
-    acc = isa_fma(isa_as_f(lo) - ISA_TOP_F, s.d * x.d, acc);
-% elseif #subs == 1 then
-    const float sub = (float)${subs[1]};
-    acc = isa_fma(isa_fma(isa_as_f(lo), sub, -ISA_TOP_F * sub), s.d * x.d, acc);
-% else
-    const float sub0 = (float)${subs[1]}, sub1 = (float)${subs[2]};
-    const float first = isa_fma(isa_as_f(lo), sub0, -ISA_TOP_F * sub0);
-    acc = isa_fma(isa_fma(isa_as_f(hi) - ISA_TOP_F, sub1, first), s.d * x.d, acc);
-% end
-% if quant.n_mins == 1 then
-    acc = isa_fma(${t}_min(s), x.m, acc);
-% elseif quant.n_mins == 2 then
-    acc = isa_fma(${t}_min(s, 0), x.m_half[0], acc);
-    acc = isa_fma(${t}_min(s, 1), x.m_half[1], acc);
-% end
-    return acc;
-}

@@ -138,6 +138,25 @@ ISA_FN void isa_prefetch(const uint8_t *p) {
     asm volatile("prefetch.global.L2 [%0];" ::"l"(p));
 }
 
+/* ---- from memory to shared memory, past the registers: a thread's copies, in groups */
+
+/* 16 bytes, both ends aligned to them. */
+ISA_FN void isa_copy16(void *to, const void *from) {
+    const uint32_t at = (uint32_t)__cvta_generic_to_shared(to);
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(at), "l"(from) : "memory");
+}
+
+/* Ends a group, which may be empty. */
+ISA_FN void isa_copy_close() {
+    asm volatile("cp.async.commit_group;" ::: "memory");
+}
+
+/* Until no more than the last n groups are on their way. */
+template <int n>
+ISA_FN void isa_copy_wait() {
+    asm volatile("cp.async.wait_group %0;" ::"n"(n) : "memory");
+}
+
 /* ---- numbers */
 
 ISA_FN float isa_float(uint32_t bits) {
@@ -295,6 +314,27 @@ ISA_FN uint32_t isa_ballot(bool yes) {
     return __ballot_sync(0xffffffffu, yes);
 }
 
+/* All lanes of the warp see what the others have written before. */
+ISA_FN void isa_warp_barrier() {
+    __syncwarp();
+}
+
+/* b of 8 activation rows, bytes q .. q + 31 of the first and `stride` (a multiple of 16) from one to the next, in shared
+ * memory; x2: of 16 rows, b and then b. */
+ISA_FN void isa_load_b(uint32_t b[2], const int8_t *q, uint32_t stride) {
+    const uint32_t lane = threadIdx.x % 32;
+    const uint32_t at = (uint32_t)__cvta_generic_to_shared(q + lane % 8 * stride + lane / 8 % 2 * 16);
+    asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0, %1}, [%2];" : "=r"(b[0]), "=r"(b[1]) : "r"(at));
+}
+
+ISA_FN void isa_load_b_x2(uint32_t b[4], const int8_t *q, uint32_t stride) {
+    const uint32_t lane = threadIdx.x % 32;
+    const uint32_t at = (uint32_t)__cvta_generic_to_shared(q + (lane % 8 + lane / 16 * 8) * stride + lane / 8 % 2 * 16);
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(b[0]), "=r"(b[1]), "=r"(b[2]), "=r"(b[3])
+                 : "r"(at));
+}
+
 /* d += W X for one group of 32 columns: fragments as above. */
 ISA_FN void isa_mma_s8(int32_t d[4], const uint32_t a[4], const uint32_t b[2]) {
     asm("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 "
@@ -348,6 +388,19 @@ ISA_FN float isa_half_at(const uint8_t *p) {
 
 ISA_FN float isa_float_at(const uint8_t *p) {
     return isa_float(isa_load_w32(p));
+}
+
+/* Weights that a kernel has brought to shared memory. */
+ISA_FN uint32_t isa_smem_w8(const uint8_t *p) {
+    return *p;
+}
+
+ISA_FN uint32_t isa_smem_w16(const uint8_t *p) {
+    return *(const uint16_t *)(const void *)p;
+}
+
+ISA_FN uint32_t isa_smem_w32(const uint8_t *p) {
+    return *(const uint32_t *)(const void *)p;
 }
 
 /* 4, 8 and 16 bytes of activations, aligned alike. */

@@ -26,6 +26,10 @@ void soft_barrier(void);
 /* Waits until memory is as the launch in front leaves it; says that the next launch may begin. */
 void soft_wait(void);
 void soft_let(void);
+/* Copies of the thread that runs: they take place when it waits for them, and not before. */
+void soft_copy(void *to, const void *from, size_t n);
+void soft_copy_close(void);
+void soft_copy_wait(uint32_t n);
 /* Gives way until all lanes of the warp have come with the same `op`, which then once turns their inputs in[32]
  * into outputs out[32], n_in and n_out bytes each (at most 64); every lane leaves with its own. */
 void soft_warp(void (*op)(const void *in, void *out), const void *in, size_t n_in, void *out, size_t n_out);
@@ -89,6 +93,19 @@ ISA_FN uint32_t isa_load_w32(const uint8_t *p) {
 
 ISA_FN void isa_prefetch(const uint8_t *p) {
     (void)p;
+}
+
+ISA_FN void isa_copy16(void *to, const void *from) {
+    soft_copy(to, from, 16);
+}
+
+ISA_FN void isa_copy_close() {
+    soft_copy_close();
+}
+
+template <int n>
+ISA_FN void isa_copy_wait() {
+    soft_copy_wait(n);
 }
 
 ISA_FN float isa_float(uint32_t bits) {
@@ -390,6 +407,27 @@ static inline void isa_host_mma_32(const void *in, void *out) {
 
 static inline void isa_host_mma_16(const void *in, void *out) {
     isa_host_mma(in, out, 1);
+}
+
+static inline void isa_host_nothing(const void *in, void *out) {
+    (void)in, (void)out;
+}
+
+ISA_FN void isa_warp_barrier() {
+    const uint32_t none = 0;
+    uint32_t out;
+    soft_warp(isa_host_nothing, &none, 0, &out, 0);
+}
+
+ISA_FN void isa_load_b(uint32_t b[2], const int8_t *q, uint32_t stride) {
+    const uint32_t lane = soft_now.thread % 32;
+    memcpy(&b[0], q + lane / 4 * stride + lane % 4 * 4, 4);
+    memcpy(&b[1], q + lane / 4 * stride + lane % 4 * 4 + 16, 4);
+}
+
+ISA_FN void isa_load_b_x2(uint32_t b[4], const int8_t *q, uint32_t stride) {
+    isa_load_b(b, q, stride);
+    isa_load_b(b + 2, q + 8 * stride, stride);
 }
 
 ISA_FN void isa_mma_s8(int32_t d[4], const uint32_t a[4], const uint32_t b[2]) {

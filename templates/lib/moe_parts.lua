@@ -7,7 +7,7 @@ local name = import("lib/name.lua")
 local M = {}
 
 -- Pairs of a tile: rows of one expert that a cta multiplies together.
-M.TILE = 64
+M.TILE = 32
 -- Words of a tile's entry in the map: its expert, its first place in the sorted pairs, how many it has, 0.
 M.ENTRY = 4
 

@@ -17,7 +17,7 @@
 
 #include "bench.h"
 
-enum { TILE = 64, MOST_COPIES = 24, TURNS = 48 };
+enum { TILE = 32, MOST_COPIES = 24, TURNS = 48 };
 static const size_t MOST_WEIGHT_BYTES = (size_t)12 << 30;
 
 struct operand {

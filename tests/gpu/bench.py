@@ -12,6 +12,8 @@ import reference_moe  # noqa: E402
 from soft import cpu  # noqa: E402
 
 OUT = ROOT / "build" / "gpu-bench"
+# What a data centre's GPU has.
+HW = dict(soft.HW, smem_per_cta_bytes=227 * 1024, smem_per_sm_bytes=228 * 1024, threads_per_sm=2048)
 FEW, MANY = (1, 2, 4, 8), (16, 64, 256, 512, 2048, 8192)
 # name: width, experts' width, experts, picks
 MODELS = {"S": (3072, 1024, 256, 10), "XS": (2048, 512, 256, 8)}
@@ -31,13 +33,11 @@ def mixture(name, types, shared):
             op["shared"] = [{"type": t} for t in ([gate, gate] if stage == "gated" else [down])]
         return dict(op, outputs={"q8": True}) if stage == "gated" else op
 
-    router = {"family": "router_topk", **kinds, "gating": "sigmoid", "bias": True, "norm": True, "scale": 2.5, "parts": 1}
-    few_router = dict(router, parts=H // 256)
+    router = {"family": "router_topk", **kinds, "gating": "sigmoid", "bias": True, "norm": True, "scale": 2.5, "parts": H // 256}
     parts = {"family": "router_parts", "K": H, "E": E, "wtype": "f32"}
-    logits = {"family": "matmul", "K": H, "parts": [{"type": "f32", "n": E, "bias": False}], "epilogue": "none", "rows": "T"}
     what = f"{name} {gate}/{down}{' + shared' if shared else ''}"
-    return [(f"{what} router logits", parts, FEW), (f"{what} router logits", dict(logits, role="prefill"), MANY),
-            (f"{what} router", few_router, FEW), (f"{what} router", router, MANY), (f"{what} sort", {"family": "moe_sort", **kinds, **with_shared}, MANY),
+    return [(f"{what} router logits", dict(parts, role="decode"), FEW), (f"{what} router logits", dict(parts, role="prefill"), MANY),
+            (f"{what} router", router, FEW + MANY), (f"{what} sort", {"family": "moe_sort", **kinds, **with_shared}, MANY),
             (f"{what} gate, up", product("matvec_moe", "gated"), FEW), (f"{what} gate, up", product("moe_matmul", "gated"), MANY),
             (f"{what} down, sum", product("matvec_moe", "down"), FEW), (f"{what} down", product("moe_matmul", "down"), MANY),
             (f"{what} sum", {"family": "moe_sum", "H": H, **kinds, **with_shared}, MANY)]
@@ -161,7 +161,7 @@ def main():
     for _, op, _, _ in cases:
         if op not in ops:
             ops.append(op)
-    descriptors = soft.render([dict(op, hw=soft.HW) for op in ops], OUT)
+    descriptors = soft.render([dict(op, hw=HW) for op in ops], OUT)
     (OUT / "table.c").write_text(table(descriptors))
     for i, d in enumerate(descriptors):
         (OUT / f"unit{i}.cu").write_text(unit(i, d))

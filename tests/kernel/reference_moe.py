@@ -3,7 +3,7 @@ import numpy as np
 
 from reference import SUM_TOLERANCE, decode, pack, q8_zeros, quantise, random_rows, silu
 
-TILE = 64
+TILE = 32
 
 
 def n_pairs_of(op):

@@ -20,7 +20,8 @@ from rows import BUILD  # noqa: E402
 WORK = BUILD / "tests" / "softgpu"
 DECODE_ROWS = 8  # most rows of the "decode" role
 # What kernels may see of a GPU row: the least of what any has.
-HW = {"isa": "isa_cuda.h", "smem_per_cta_bytes": 99 * 1024, "regs_per_sm": 65536, "threads_per_sm": 1536,
+HW = {"isa": "isa_cuda.h", "smem_per_cta_bytes": 99 * 1024, "smem_per_sm_bytes": 100 * 1024,
+      "smem_reserved_bytes": 1024, "regs_per_sm": 65536, "threads_per_sm": 1536,
       "warp_threads": 32, "dp4a": True, "cp_async": True, "mma": True}
 SAN = "-g -fsanitize=address,undefined -fno-sanitize-recover=all".split()
 CXX = ("-std=c++17 -O1 -ffp-contract=off -fno-strict-aliasing -Wall -Wextra -Wno-unknown-pragmas "
@@ -41,7 +42,7 @@ def roles(op):
         return [dict(op, role="decode", split=True), dict(op, role="prefill")]
     if op["family"] == "rope_kv":
         return [dict(op, count=3)]
-    return [dict(op, role=r) for r in ("decode", "prefill")] if op["family"] == "matmul" else [op]
+    return [dict(op, role=r) for r in ("decode", "prefill")] if op["family"] in ("matmul", "router_parts") else [op]
 
 
 def cases():

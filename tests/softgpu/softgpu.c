@@ -15,7 +15,7 @@
 #define WITH_ASAN 0
 #endif
 
-enum { WARP = 32, STACK_BYTES = 128 * 1024, WARP_DATA_BYTES = 64, FRAME_WORDS = 22 };
+enum { WARP = 32, STACK_BYTES = 128 * 1024, WARP_DATA_BYTES = 64, FRAME_WORDS = 22, COPIES_MAX = 128 };
 
 /* isa_cuda_host.h has these too. */
 typedef struct soft_thread {
@@ -31,8 +31,20 @@ void soft_switch(void **save, void *to);
 
 void soft_wait(void);
 void soft_let(void);
+void soft_copy(void *to, const void *from, size_t n);
+void soft_copy_close(void);
+void soft_copy_wait(uint32_t n);
 
-typedef enum state { READY, AT_BARRIER, AT_WARP, AT_WAIT, DONE } state;
+/* AT_COPY: it has more copies on their way than there is room for, or has ended with some. */
+typedef enum state { READY, AT_BARRIER, AT_WARP, AT_WAIT, AT_COPY, DONE } state;
+
+/* A copy that takes place when its group is waited for. */
+typedef struct copy {
+    void *to;
+    const void *from;
+    size_t n;
+    uint32_t group;
+} copy;
 
 typedef struct fiber {
     void *top;  /* of its stack while it does not run */
@@ -40,6 +52,8 @@ typedef struct fiber {
     state state;
     bool waited;      /* for the launch in front */
     soft_warp_op *op; /* that it waits in */
+    copy copies[COPIES_MAX];
+    uint32_t n_copies, n_groups;
 } fiber;
 
 /* What lanes of a warp have brought to the operation that they wait in. */
@@ -103,7 +117,7 @@ static void first_lines(void) {
     __sanitizer_finish_switch_fiber(NULL, &run->own_stack, &run->own_stack_bytes);
 #endif
     run->launch->kernel(run->launch->params);
-    give_way(DONE);
+    give_way(run->fibers[soft_now.thread].n_copies > 0 ? AT_COPY : DONE);
 }
 
 /* A frame as soft_switch leaves one, which goes on at first_lines. */
@@ -121,6 +135,7 @@ static void new_stack(uint32_t thread) {
 #endif
     run->fibers[thread].state = READY;
     run->fibers[thread].waited = false;
+    run->fibers[thread].n_copies = run->fibers[thread].n_groups = 0;
 }
 
 /* ---- what kernels call */
@@ -172,6 +187,34 @@ void soft_warp(soft_warp_op *op, const void *in, size_t n_in, void *out, size_t 
     memcpy(out, w->out + lane * n_out, n_out);
 }
 
+/* What is copied must be readable at once, whenever it is read. */
+void soft_copy(void *to, const void *from, size_t n) {
+    fiber *f = &run->fibers[soft_now.thread];
+    const volatile unsigned char *bytes = from;
+    (void)bytes[0], (void)bytes[n - 1];
+    if (f->n_copies == COPIES_MAX) {
+        give_way(AT_COPY); /* for ever */
+    }
+    f->copies[f->n_copies++] = (copy){to, from, n, f->n_groups};
+}
+
+void soft_copy_close(void) {
+    run->fibers[soft_now.thread].n_groups++;
+}
+
+void soft_copy_wait(uint32_t n) {
+    fiber *f = &run->fibers[soft_now.thread];
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < f->n_copies; i++) {
+        if (f->copies[i].group + n < f->n_groups) {
+            memcpy(f->copies[i].to, f->copies[i].from, f->copies[i].n);
+        } else {
+            f->copies[kept++] = f->copies[i];
+        }
+    }
+    f->n_copies = kept;
+}
+
 /* ---- one cta */
 
 static uint32_t pseudo_random(uint32_t *state) {
@@ -201,7 +244,8 @@ static uint32_t count(state s) {
 static bool stuck(lb_err *err) {
     static const char *const where[] = {"runs", "waits at a barrier",
                                         "waits in a warp-wide operation, or lets a launch begin before its own wait",
-                                        "waits for the launch in front", "has ended"};
+                                        "waits for the launch in front",
+                                        "has too many copies on their way, or ends with some", "has ended"};
     uint32_t other = 0;
     while (other + 1 < run->launch->block && run->fibers[other].state == run->fibers[0].state) {
         other++;

@@ -1,24 +1,25 @@
--- y = W x for many rows of x. A cta has 64 rows of W (for swiglu 32 of gate and 32 of up) by 64 tokens; a warp 16
--- rows (a strip) by all of them, as lib/mma_text.lua has it.
+-- y = W x for many rows of x. A cta has 128 rows of W (for swiglu 64 of gate and 64 of up) by 32 tokens; a warp 16
+-- rows (a strip) by all of them, as lib/mma_stream.lua has it.
 local book = import("lib/book.lua")
-local descr = import("lib/descr.lua")
 local cuda = import("lib/descr_cuda.lua")
+local descr = import("lib/descr.lua")
 local mma = import("lib/mma_text.lua")
 local c_kernel = import("kernel/matmul.c.lua")
 local parts = import("lib/matmul_parts.lua")
+local stream = import("lib/mma_stream.lua")
 
-local TOKENS = mma.ROWS
-local WARPS = 4
+local TOKENS, WARPS = stream.ROWS, stream.WARPS
 
 -- Strips of each part that a cta has.
 local function strips_of(op) return op.epilogue == "swiglu" and WARPS // 2 or WARPS end
 
-local function carve(op, facts)
-  local list = {}
-  for i, piece in ipairs(mma.carve(parts.types(facts))) do list[i] = piece end
-  for _, piece in ipairs(mma.carve_float(parts.types(facts))) do list[#list + 1] = piece end
-  if op.epilogue == "swiglu" then list[#list + 1] = cuda.smem("up", strips_of(op) * 16 * TOKENS * 4) end
-  return list
+-- Shared memory, stages of copies, ctas for an SM.
+local function plan(op, facts)
+  local up = op.epilogue == "swiglu" and strips_of(op) * 16 * TOKENS * 4 or 0
+  local list = { cuda.smem("row", TOKENS * 4) }
+  for _, piece in ipairs(mma.carve_float(parts.types(facts), TOKENS)) do list[#list + 1] = piece end
+  if up > 0 and not parts.has_kind(facts, "int") then list[#list + 1] = cuda.smem("up", up) end
+  return stream.plan(parts.types(facts), op.K, op.hw, list, up)
 end
 
 function module.describe(op)
@@ -26,23 +27,32 @@ function module.describe(op)
   local tile = 16 * strips_of(op)
   local facts = parts.facts(op, tile)
   local cols, n_strips = parts.segments(op, facts, tile)
+  local smem, _, ctas = plan(op, facts)
   return cuda.of(c_kernel.describe(op), {
     name_suffix = "xprefill",
     axes = { descr.rows_axis(rows, TOKENS), descr.dim_axis("strips", n_strips, "y") },
     grid = { descr.row_ctas(rows, TOKENS), tostring(n_strips), "1" },
-    block = 32 * WARPS, ctas_per_sm = #parts.types(facts) > 1 and 2 or 3, -- for registers of several types
+    block = 32 * WARPS, ctas_per_sm = ctas,
     covers = parts.row_cover(rows, TOKENS, cols),
-    smem = carve(op, facts), features = { "mma_s8", "f16" },
+    smem = smem, features = { "mma_s8", "f16" },
   })
 end
 
 %%lua
+-- Number of a part's type among those of all.
+local function type_of(facts, part)
+  for i, quant in ipairs(parts.types(facts)) do
+    if quant.type == part.type then return i - 1 end
+  end
+  fail("no such type")
+end
+
 -- C text of an atom's products of one kind of types, "int" or "float"; nothing where the warp's type is of the other.
-local function call_parts(op, facts, kind)
+local function call_parts(op, facts, kind, room)
   local swiglu, lines = op.epilogue == "swiglu", {}
   local function text(part)
-    local args = kind == "int" and "x, n_tokens" or "begin, width, x_f, n_tokens"
-    return part.type .. "_part(weights, a, " .. args .. ", acc);"
+    local args = kind == "int" and "atom, a, " .. room .. ", x, n_eights" or "weights, a, begin, width, x_f, n_tokens"
+    return part.type .. "_part(" .. args .. ", acc);"
   end
   if not (parts.has_kind(facts, "int") and parts.has_kind(facts, "float")) and not swiglu then
     return parts.by_strip(facts, text)
@@ -75,11 +85,12 @@ const uint32_t strip_bytes = is_up ? ${facts[2].strip_bytes} : ${facts[1].strip_
 %%template
 % local d = module.describe(params)
 % local facts = parts.facts(params, 16 * strips_of(params))
-% local n_out, n_atoms = parts.out_cols(params, facts), parts.n_atoms(params)
+% local n_out, n_atoms, types = parts.out_cols(params, facts), parts.n_atoms(params), parts.types(facts)
 % local rows = descr.rows_of(params) == "L" and "n_logits" or "n_rows"
 % local int, float = parts.has_kind(facts, "int"), parts.has_kind(facts, "float")
+% local _, n_stages = plan(params, facts)
 % local at = cuda.smem_offsets(d.smem)
-% local does = "y = W x, 64 rows of W by up to " .. TOKENS .. " tokens for each cta; epilogue " .. epilogue
+% local does = "y = W x, 128 rows of W by up to " .. TOKENS .. " tokens for each cta; epilogue " .. epilogue
 % local shapes = "x [" .. rows .. "][" .. K .. "];  y [" .. rows .. "][" .. n_out .. "]"
 % local n_strips, swiglu = strips_of(params), epilogue == "swiglu"
 ${cuda.head(d, "kernel/matmul/prefill.cu.lua", does, shapes)}
@@ -87,12 +98,11 @@ ${cuda.head(d, "kernel/matmul/prefill.cu.lua", does, shapes)}
 ${cuda.params(d)}
 
 % if int then
-${mma.staged_type(parts.types(facts))}
+${stream.types(types)}
 
 % end
-% local types = parts.types(facts)
 % for _, quant in ipairs(types) do
-${quant.kind == "int" and mma.int_type(quant, K, types, at) or mma.float_type(quant, K)}
+${quant.kind == "int" and stream.int_type(quant, K, types, at) or mma.float_type(quant, K, TOKENS, true)}
 
 % end
 ${cuda.open(d)}
@@ -103,17 +113,29 @@ ${cuda.open(d)}
     ${parts.place(facts)}
     const uint32_t strip_bytes = ${parts.pick(facts, function(part) return part.strip_bytes end)};
 % end
+% if #types > 1 and swiglu then
+    const uint32_t type = is_up ? ${type_of(facts, facts[2])} : ${type_of(facts, facts[1])};
+% elseif #types > 1 and int then
+    const uint32_t type = ${parts.pick(facts, function(part) return type_of(facts, part) end)};
+% end
     const uint32_t mine = ${n_strips} * (strip - first) + w % ${n_strips};
     const uint8_t *weights = matrix + (size_t)mine * strip_bytes;
-% if int then
-    ${mma.staged_x(parts.types(facts), at)}
-% end
+    const bool here = 16 * mine < n_cols;
     ${book.fill(types, at, d.block)}
     isa_wait_launch();
     isa_let_launch();
     const size_t token0 = (size_t)isa_cta_x() * ${TOKENS};
     const uint32_t left = p.step->${rows} - (uint32_t)token0, n_tokens = left < ${TOKENS} ? left : ${TOKENS};
-    const bool here = 16 * mine < n_cols;
+% if int then
+    const uint32_t n_eights = (n_tokens + 7) / 8;
+    ${stream.begin(types, K, n_stages, at)}
+    uint32_t *row_of = (uint32_t *)(void *)isa_smem(${at.row});
+    if (isa_thread() < ${TOKENS}) {
+        row_of[isa_thread()] = (uint32_t)token0 + (isa_thread() < n_tokens ? isa_thread() : 0);
+    }
+    isa_barrier();
+    ${stream.fill(types, K, n_stages, at)}
+% end
 % if float then
     float *x_f = (float *)(void *)isa_smem(${at.f});
 % end
@@ -122,15 +144,14 @@ ${cuda.open(d)}
     for (uint32_t a = 0; a < ${n_atoms}; a++) {
         float acc[${TOKENS // 8}][4] = {};
 % if int then
-        isa_barrier();
-        ${mma.stage(types, K, d.block, "n_tokens", "token0 + t")}
-        isa_barrier();
+        ${stream.next(types, K, n_stages, at)}
         if (here) {
-            ${call_parts(params, facts, "int")}
+            ${call_parts(params, facts, "int", stream.room(types, at))}
         }
+        ${stream.scales(types, K, at)}
 % end
 % if float then
-        ${mma.float_atom(K, d.block, "n_tokens", "token0 + t", call_parts(params, facts, "float"))}
+        ${mma.float_atom(K, d.block, TOKENS, "n_tokens", "token0 + t", call_parts(params, facts, "float"))}
 % end
 #pragma unroll
         for (uint32_t n = 0; n < ${TOKENS // 8}; n++) {
@@ -143,7 +164,8 @@ ${cuda.open(d)}
 % if swiglu then
 
     /* The warps of up hand theirs to those of gate, lane for lane. */
-    float *up = (float *)(void *)isa_smem(${at.up}) + isa_thread() % ${32 * n_strips};
+    float *up = (float *)(void *)isa_smem(${int and at.stages or at.up}) + isa_thread() % ${32 * n_strips};
+    isa_barrier();
     if (is_up) {
 #pragma unroll
         for (uint32_t n = 0; n < ${TOKENS // 8}; n++) {
@@ -164,7 +186,7 @@ ${cuda.open(d)}
 #pragma unroll
         for (uint32_t e = 0; e < 4; e++) {
             const uint32_t t = 8 * n + 2 * (isa_lane() % 4) + e % 2;
-            const uint32_t at = 16 * mine + isa_lane() / 4 + e / 2 * 8;
+            const uint32_t at = 16 * mine + isa_lane() / 4 * 2 + e / 2;
             if (t < n_tokens && at < n_cols) {
 % if swiglu then
                 const float u = up[(4 * n + e) * ${32 * n_strips}];
