@@ -3,8 +3,8 @@
  * rows it becomes matvec_moe_gated and matvec_moe_down, which adds to the residual; for many rows
  * moe_sort, moe_gated, moe_down and moe_sum, which adds to the residual. A shared expert (a gated
  * product of the same value and width, added to the same residual next to it) becomes one more pick
- * of every row. The other: a linear of plain numbers that only a router reads becomes for few rows
- * router_parts, whose sums router_topk adds, for many rows a matmul. */
+ * of every row. The other: a linear of plain numbers that only a router reads becomes router_parts,
+ * whose sums router_topk adds. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -334,7 +334,7 @@ bool lg_fuse_expert_node(lg_fuser *f, const lg_gnode *n) {
 /* ---- routers */
 
 /* The product that makes a router's logits, if its atoms can be computed apart: plain numbers that
- * nothing else reads. Few rows then have work for as many ctas as there are atoms of strips. */
+ * nothing else reads. There is work then for as many ctas as there are atoms of strips. */
 static const lg_gnode *parted(const lg_fuser *f, const lg_gnode *router) {
     enum { ATOMS_MAX = 64 };
     const lg_gnode *n = feeds(f, LG_OP_LINEAR, lg_fuse_id(router, "logits"), router);
@@ -366,7 +366,7 @@ static const lg_value *with_parts(lg_fuser *f, const lg_value *attrs, uint64_t p
     return lg_build_done(&b, f->err) ? map : NULL;
 }
 
-/* In parts for few rows, whole for many. The router finds the parts by the linear's own output. */
+/* The router finds the parts by the linear's own output. */
 bool lg_fuse_logits(lg_fuser *f, const lg_gnode *linear) {
     uint32_t y = lg_fuse_id(linear, "y");
     uint64_t width = 0;
@@ -381,33 +381,24 @@ bool lg_fuse_logits(lg_fuser *f, const lg_gnode *linear) {
     lg_draft_put(&d, "x", LG_READ, lg_fuse_map(f, lg_fuse_id(linear, "x")));
     lg_draft_put(&d, "w", LG_TENSOR, lg_fuse_id(linear, "w"));
     lg_draft_put(&d, "y", LG_WRITE, f->parts_of[y]);
-    if (!lg_build_done(&b, f->err) ||
-        !lg_fuse_emit_when(f, LG_OP_ROUTER_PARTS, LG_WHEN_FEW, linear->layer, &d, none) ||
-        !lg_fuse_matmul(f, &linear, 1, LG_OP_MATMUL, lg_fuse_map(f, y), "none")) {
-        return false;
-    }
-    f->out->nodes[f->out->n_nodes - 1].when = LG_WHEN_MANY;
-    return true;
-}
-
-static bool emit_router(lg_fuser *f, const lg_gnode *n, lg_when when, uint32_t logits,
-                        uint64_t parts) {
-    const lg_value *attrs = with_parts(f, n->attrs, parts);
-    lg_draft d = {0};
-    for (uint32_t i = 0; i < n->n_operands; i++) {
-        const lg_goperand *o = &n->operands[i];
-        uint32_t id = o->access == LG_TENSOR ? o->id : lg_fuse_map(f, o->id);
-        lg_draft_put(&d, o->role, o->access, strcmp(o->role, "logits") == 0 ? logits : id);
-    }
-    return attrs != NULL && lg_fuse_emit_when(f, LG_OP_ROUTER_TOPK, when, n->layer, &d, attrs);
+    return lg_build_done(&b, f->err) &&
+           lg_fuse_emit(f, LG_OP_ROUTER_PARTS, linear->layer, &d, none);
 }
 
 bool lg_fuse_router(lg_fuser *f, const lg_gnode *n) {
-    uint32_t logits = lg_fuse_id(n, "logits");
+    uint32_t y = lg_fuse_id(n, "logits");
     const lg_gnode *linear = parted(f, n);
-    if (linear == NULL) {
-        return emit_router(f, n, LG_WHEN_ANY, lg_fuse_map(f, logits), 1);
+    const lg_value *attrs = with_parts(f, n->attrs, linear == NULL ? 1 : atoms_of(f, linear));
+    lg_draft d = {0};
+    for (uint32_t i = 0; i < n->n_operands; i++) {
+        const lg_goperand *o = &n->operands[i];
+        uint32_t id = o->id;
+        if (linear != NULL && o->access == LG_READ && id == y) {
+            id = f->parts_of[y];
+        } else if (o->access != LG_TENSOR) {
+            id = lg_fuse_map(f, id);
+        }
+        lg_draft_put(&d, o->role, o->access, id);
     }
-    return emit_router(f, n, LG_WHEN_FEW, f->parts_of[logits], atoms_of(f, linear)) &&
-           emit_router(f, n, LG_WHEN_MANY, lg_fuse_map(f, logits), 1);
+    return attrs != NULL && lg_fuse_emit(f, LG_OP_ROUTER_TOPK, n->layer, &d, attrs);
 }

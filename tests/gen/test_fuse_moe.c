@@ -185,7 +185,8 @@ static void routed_experts_alone(void **state) {
     mixture(&b, &PLAIN);
     lg_graph *g = fused(&b);
     expect(g, LG_WHEN_FEW, "norm_quant router_parts router_topk matvec_moe_gated matvec_moe_down");
-    expect(g, LG_WHEN_MANY, "norm_quant matmul router_topk moe_sort moe_gated moe_down moe_sum");
+    expect(g, LG_WHEN_MANY,
+           "norm_quant router_parts router_topk moe_sort moe_gated moe_down moe_sum");
     same_function(&b.g, g);
     graphs_close(&b);
 }
@@ -201,7 +202,7 @@ static void a_shared_expert_is_one_more_pick(void **state) {
         expect(g, LG_WHEN_FEW,
                "norm_quant router_parts router_topk matvec_moe_gated matvec_moe_down");
         expect(g, LG_WHEN_MANY,
-               "norm_quant matmul router_topk moe_sort moe_gated moe_down moe_sum");
+               "norm_quant router_parts router_topk moe_sort moe_gated moe_down moe_sum");
         for (uint32_t i = 0; i < g->n_nodes; i++) {
             const lg_goperand *o = lg_node_operand(&g->nodes[i], "s0");
             bool product = strstr(lg_op_get(g->nodes[i].op)->name, "moe_") != NULL &&
@@ -223,7 +224,8 @@ static void another_width_is_a_product_of_its_own(void **state) {
     lg_graph *g = fused(&b);
     expect(
         g, LG_WHEN_FEW,
-        "norm_quant router_parts router_topk matvec_moe_gated matvec_moe_down matmul quant matmul_add");
+        "norm_quant router_parts router_topk matvec_moe_gated matvec_moe_down matmul quant "
+        "matmul_add");
     same_function(&b.g, g);
     graphs_close(&b);
     s.where = BEFORE;
@@ -231,7 +233,8 @@ static void another_width_is_a_product_of_its_own(void **state) {
     g = fused(&b);
     expect(
         g, LG_WHEN_MANY,
-        "norm_quant matmul quant matmul_add matmul router_topk moe_sort moe_gated moe_down moe_sum");
+        "norm_quant matmul quant matmul_add router_parts router_topk moe_sort moe_gated moe_down "
+        "moe_sum");
     same_function(&b.g, g);
     graphs_close(&b);
 }

@@ -94,12 +94,6 @@ static bool names_the_place(const watch *w, const bend_spot *spot, const char *t
     return found && strstr(text, " of '") != NULL;
 }
 
-/* Where a router's columns are one atom, its parts are its sums: either kernel does the same. */
-static bool is_router_twin(const watch *w, const bend_spot *spot) {
-    return strncmp(spot->path, "launch.kernel ", 14) == 0 &&
-           strstr(w->plan->launches[spot->launch].label, "ffn_gate_inp") != NULL;
-}
-
 /* Few rows are one tile of a router's parts: whatever gives 1 for them is right there. */
 static bool is_one_tile(const watch *w, const bend_spot *spot) {
     return strncmp(spot->path, "kernel.grid x ", 14) == 0 && spot->kernel != UINT32_MAX &&
@@ -125,8 +119,7 @@ static void bent(void *arg, const bend_spot *spot) {
     lb_err e = {0};
     w->n++;
     if (lg_prove(w->plan, &w->memory, &proof, &e)) {
-        if (!is_harmless(w->plan, spot->path) && !is_router_twin(w, spot) &&
-            !is_one_tile(w, spot)) {
+        if (!is_harmless(w->plan, spot->path) && !is_one_tile(w, spot)) {
             wrong(w, spot, "not noticed", place_of(w, spot));
         }
     } else if (e.code != LB_PROOF || !names_the_place(w, spot, e.text)) {
