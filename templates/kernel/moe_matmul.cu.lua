@@ -101,7 +101,7 @@ if (e < ${op.E}) {
 
 %%template int_atom(op, n, at)
 % local function part(quant) return quant.type .. "_part(atom, a, " .. stream.room(moe.types(op), at) .. ", x, n_eights, acc);" end
-${stream.next(moe.types(op), op.K, n, at)}
+${stream.advance(moe.types(op), op.K, n, at)}
 if (here) {
     ${parts_of_kind(op, "int", part)}
 }

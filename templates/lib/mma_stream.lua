@@ -201,7 +201,7 @@ x.h = (float *)(void *)isa_smem(${at.h});
 ${module.load_scales(K, "0")}
 put_scales(x, my_t, my_g, scale, sums);
 
-%%template next(list, K, n, at)
+%%template advance(list, K, n, at)
 /* Atom a is there when all have waited for theirs; the one ${n > 1 and n - 1 .. " on takes the place of the last" or "itself takes the place of the last"}. */
 % local atoms = ceil_div(K, 256)
 % if n > 1 then

@@ -144,7 +144,7 @@ ${cuda.open(d)}
     for (uint32_t a = 0; a < ${n_atoms}; a++) {
         float acc[${TOKENS // 8}][4] = {};
 % if int then
-        ${stream.next(types, K, n_stages, at)}
+        ${stream.advance(types, K, n_stages, at)}
         if (here) {
             ${call_parts(params, facts, "int", stream.room(types, at))}
         }
