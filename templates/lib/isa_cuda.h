@@ -314,11 +314,6 @@ ISA_FN uint32_t isa_ballot(bool yes) {
     return __ballot_sync(0xffffffffu, yes);
 }
 
-/* All lanes of the warp see what the others have written before. */
-ISA_FN void isa_warp_barrier() {
-    __syncwarp();
-}
-
 /* b of 8 activation rows, bytes q .. q + 31 of the first and `stride` (a multiple of 16) from one to the next, in shared
  * memory; x2: of 16 rows, b and then b. */
 ISA_FN void isa_load_b(uint32_t b[2], const int8_t *q, uint32_t stride) {

@@ -409,16 +409,6 @@ static inline void isa_host_mma_16(const void *in, void *out) {
     isa_host_mma(in, out, 1);
 }
 
-static inline void isa_host_nothing(const void *in, void *out) {
-    (void)in, (void)out;
-}
-
-ISA_FN void isa_warp_barrier() {
-    const uint32_t none = 0;
-    uint32_t out;
-    soft_warp(isa_host_nothing, &none, 0, &out, 0);
-}
-
 ISA_FN void isa_load_b(uint32_t b[2], const int8_t *q, uint32_t stride) {
     const uint32_t lane = soft_now.thread % 32;
     memcpy(&b[0], q + lane / 4 * stride + lane % 4 * 4, 4);

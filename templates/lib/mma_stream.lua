@@ -275,7 +275,7 @@ typedef struct alignas(${math.min(16, row_bytes(quant))}) ${t}_row {
 /* Those of the groups of an atom, by the whole warp: [group][row % 2][row / 2]. */
 ISA_FN void ${t}_fill(const uint8_t *atom, uint32_t nq, ${t}_row *rows) {
     const uint32_t row = isa_lane() % 16;
-    isa_warp_barrier();
+    isa_warp_sync();
 #pragma unroll
     for (uint32_t j = 0; j < 4; j++) {
         const uint32_t g = 2 * j + isa_lane() / 16;
@@ -297,7 +297,7 @@ ISA_FN void ${t}_fill(const uint8_t *atom, uint32_t nq, ${t}_row *rows) {
             rows[16 * g + row % 2 * 8 + row / 2] = r;
         }
     }
-    isa_warp_barrier();
+    isa_warp_sync();
 }
 
 /* acc + a group: lo and hi are the sums of code times activation over its halves (without halves lo that of the whole),
