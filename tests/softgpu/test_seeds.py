@@ -12,7 +12,7 @@ SEEDS = [
     ("tail_one_column_too_many", "AddressSanitizer", "matmul", "prefill", "n_cols = 17;", "n_cols = 18;"),
     ("tail_of_a_row_left_out", "bits", "norm_quant", None, "col < 100; col += 256) {\n        const", "col < 99; col += 256) {\n        const"),
     ("barrier_missing_before_sums", "order of threads", "matmul", "decode", "        isa_barrier();\n#pragma unroll\n        for", "#pragma unroll\n        for"),
-    ("barrier_missing_in_the_stream", "order of threads", "matmul", "prefill", "isa_copy_wait<1>();\n        isa_barrier();", "isa_copy_wait<1>();"),
+    ("barrier_missing_in_the_stream", "", "matmul", "prefill", "isa_copy_wait<1>();\n        isa_barrier();", "isa_copy_wait<1>();"),
     ("stream_waits_for_one_atom_too_few", "copies", "matmul", "prefill", "isa_copy_wait<1>();", "isa_copy_wait<2>();"),
     ("lanes_not_together_after_scales", "order of threads", "matmul", "prefill", " = r;\n        }\n    }\n    isa_warp_sync();", " = r;\n        }\n    }"),
     ("scales_in_the_place_in_use", "", "matmul", "prefill", " + (a + 1) % 2 * ", " + a % 2 * "),
