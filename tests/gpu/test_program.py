@@ -2,8 +2,10 @@
 on softgpu (the same bits as the CPU program). With a stand-in for nvcc, so that no toolkit is needed;
 what the real one makes is checked where it is."""
 
+import hashlib
 import json
 import pathlib
+import platform
 import re
 import shutil
 import subprocess
@@ -278,6 +280,23 @@ def other_cubins_are_found_by_verify():
         path.write_bytes(good)
 
 
+def steps_of_another_cpu_are_not_run():
+    """The host side is for a CPU that this machine is not: verify says so, and what could run it."""
+    folder = gpu_program()
+    path = folder / "manifest.json"
+    good = path.read_text()
+    other, machine = ("x86-64-v3", "x86_64") if platform.machine() == "aarch64" else ("aarch64-v8.2", "aarch64")
+    text = re.sub(r'"host": "[^"]*"', f'"host": "{other}"', good)
+    bare = re.sub(r',\s*"manifest_sha256": "[0-9a-f]{64}"', "", text)
+    digest = hashlib.sha256(bare.encode()).hexdigest()
+    path.write_text(re.sub(r'("manifest_sha256": ")[0-9a-f]{64}', rf"\g<1>{digest}", text))
+    try:
+        p = run([LAGEN, "verify", "--replay", folder])
+    finally:
+        path.write_text(good)
+    assert f"its own steps were not run: its host side is for {machine}, this is {platform.machine()}; qemu-user" in p.stdout, p.stdout
+
+
 def sources_can_be_emitted_without_nvcc():
     env = dict(program.fake_env(), PATH="/nonexistent")
     run(["rm", "-rf", WORK / "no_nvcc"])
@@ -331,6 +350,7 @@ TESTS = [
     rows_on_y_end_at_65535_without_a_tile,
     bent_cubins_are_not_linked,
     other_cubins_are_found_by_verify,
+    steps_of_another_cpu_are_not_run,
     sources_can_be_emitted_without_nvcc,
     nvcc_makes_what_was_proved,
     nvrtc_makes_the_same_twice,
