@@ -35,7 +35,7 @@ SEEDS = [
     ("weights_read_behind_the_last_strip", "AddressSanitizer", "matmul", "prefill", "n_cols = 33;", "n_cols = 64;"),
     ("lanes_not_together_after_weights", "order of threads", "attn", "prefill", "            }\n        }\n        isa_warp_sync();\n    }\n", "            }\n        }\n    }\n"),
     ("lanes_not_together_after_queries", "order of threads", "attn", "prefill", "    isa_warp_sync();\n    float out", "    float out"),
-    ("row_sees_its_successor", "bits", "attn", "prefill", "seen_of(s.pos + r, s.split, &from, &to);\n#pragma", "seen_of(s.pos + r + 1, s.split, &from, &to);\n#pragma"),
+    ("row_sees_its_successor", "bits", "attn", "prefill", "sees(s, r, t + e)", "sees(s, r + 1, t + e)"),
     ("chains_in_another_order", "bits", "attn", "prefill", "isa_lane() / 8 % 2 * 2 + isa_lane() / 16)", "isa_lane() / 8 % 2 + isa_lane() / 16 * 2)"),
     ("ring_slot_of_another_round", "bits", "attn", "decode", "(size_t)(split % 512 /", "(size_t)((split + 256) % 512 /"),
     ("position_behind_the_row_seen", "bits", "attn", "decode", "pos - split + 1 : 256", "pos - split + 2 : 256"),
