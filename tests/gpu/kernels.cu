@@ -3,8 +3,9 @@
  *
  *   kernels IN [REPEAT]
  * IN holds records (little-endian u32 unless said): plain kernel, n_ctas, n_rows, n_seqs, n_logits, the five
- * arrays of rt_step in its order, n_gpu, for each of those: kernel, grid x, y, z; then n_operands, and for
- * each: written (0 or 1), n_bytes, bytes padded to 4. Operands lie in device memory between filled zones that
+ * arrays of rt_step in its order, n_gpu, for each of those: kernel, grid x, y, z, n, the numbers of its n operands; then
+ * n_operands and how many of them, the first ones, the twin has, and for each: written (0 or 1; of the others 2, or 3 for
+ * counters, which are 0 in front of every launch), n_bytes, bytes padded to 4. Operands lie in device memory between filled zones that
  * must stay as they are. Prints a line for each kernel: runs, bytes compared, bytes that differ, and the time
  * of one launch of its last run as the mean of REPEAT (0: not timed). Exit 1 if anything differs. */
 #include <cuda_runtime.h>
@@ -34,6 +35,7 @@ struct operand {
 
 struct variant {
     uint32_t kernel, grid[3];
+    std::vector<uint32_t> operands;
 };
 
 struct record {
@@ -42,6 +44,7 @@ struct record {
     std::vector<uint32_t> arrays[5];
     std::vector<variant> variants;
     std::vector<operand> operands;
+    uint32_t n_plain; /* of them */
 };
 
 struct result {
@@ -81,8 +84,13 @@ static record take_record(const uint8_t *&at) {
         for (uint32_t &g : v.grid) {
             g = take(at);
         }
+        v.operands.resize(take(at));
+        for (uint32_t &o : v.operands) {
+            o = take(at);
+        }
     }
     r.operands.resize(take(at));
+    r.n_plain = take(at);
     for (operand &o : r.operands) {
         o.written = take(at);
         const uint32_t n_bytes = take(at);
@@ -99,8 +107,8 @@ static std::vector<std::vector<uint8_t>> run_plain(const record &r) {
     for (const operand &o : r.operands) {
         out.push_back(o.bytes);
     }
-    for (std::vector<uint8_t> &o : out) {
-        params.push_back(o.data());
+    for (uint32_t i = 0; i < r.n_plain; i++) {
+        params.push_back(out[i].data());
     }
     step s = r.host;
     for (int i = 0; i < 5; i++) {
@@ -138,12 +146,15 @@ struct block {
     }
 };
 
-static double timed(const gpu_entry &k, const void *params, const uint32_t grid[3], int repeat) {
+static double timed(const gpu_entry &k, const void *params, const uint32_t grid[3], const block *counters, int repeat) {
     cudaEvent_t a, b;
     check(cudaEventCreate(&a), "event");
     check(cudaEventCreate(&b), "event");
     check(cudaEventRecord(a), "event");
     for (int i = 0; i < repeat; i++) {
+        if (counters != NULL) {
+            check(cudaMemsetAsync(counters->at, 0, counters->n), "memset");
+        }
         k.launch(params, grid);
     }
     check(cudaEventRecord(b), "event");
@@ -158,10 +169,14 @@ static void run_gpu(const record &r, const variant &v, const std::vector<std::ve
     const gpu_entry &k = gpu_kernels[v.kernel];
     std::vector<block *> blocks;
     std::vector<const void *> params;
+    const block *counters = NULL;
     for (const operand &o : r.operands) {
         blocks.push_back(new block(o.bytes.size()));
         blocks.back()->put(o.bytes.data());
-        params.push_back(blocks.back()->at);
+    }
+    for (uint32_t i : v.operands) {
+        params.push_back(blocks[i]->at);
+        counters = r.operands[i].written == 3 ? blocks[i] : counters;
     }
     step s = r.host;
     for (int i = 0; i < 5; i++) {
@@ -178,15 +193,15 @@ static void run_gpu(const record &r, const variant &v, const std::vector<std::ve
     for (size_t i = 0; i < r.operands.size(); i++) {
         std::vector<uint8_t> got(want[i].size());
         check(cudaMemcpy(got.data(), blocks[i]->at, got.size(), cudaMemcpyDeviceToHost), "copy out");
-        for (size_t j = 0; j < got.size(); j++) {
+        for (size_t j = 0; i < r.n_plain && j < got.size(); j++) {
             out->different += got[j] != want[i][j];
         }
-        out->bytes += got.size();
+        out->bytes += i < r.n_plain ? got.size() : 0;
         out->zones += blocks[i]->damage();
     }
     out->runs++;
     if (repeat > 0) {
-        out->us = timed(k, params.data(), v.grid, repeat);
+        out->us = timed(k, params.data(), v.grid, counters, repeat);
     }
     for (block *b : blocks) {
         delete b;

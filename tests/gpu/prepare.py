@@ -47,16 +47,32 @@ def gpu_table(descriptors):
     return text + f"}};\nconst uint32_t n_gpu_kernels = {len(descriptors)};\n"
 
 
-def record(plain, d, step, op, operands, variants):
+def shared_operands(variants, step, op, family):
+    """What only CUDA kernels have, by name: bytes at the beginning, and whether they are counters."""
+    more = {}
+    for _, v in variants:
+        for o in v["operands"]:
+            if o["param"] not in family.operands:
+                more[o["param"]] = (soft.all_operands(v, step, op, family)[o["param"]].tobytes(), o["access"] == "both")
+    return more
+
+
+def record(plain, d, step, op, family, variants):
     """One record of kernels.cu; variants: (kernel, descriptor)."""
+    operands, more = family.operands, shared_operands(variants, step, op, family)
+    names = [o["param"] for o in d["operands"]] + list(more)
     out = [struct.pack("<5I", plain, cpu.n_ctas(d, step), step.n_rows, len(step.slot), len(step.logit))]
     out += [a.tobytes() for a in (step.token, step.seq, step.pos, step.slot, step.logit)]
     out.append(struct.pack("<I", len(variants)))
-    out += [struct.pack("<4I", i, *soft.grid_of(v, step)) for i, v in variants]
-    out.append(struct.pack("<I", len(d["operands"])))
+    for i, v in variants:
+        mine = [names.index(o["param"]) for o in v["operands"]]
+        out.append(struct.pack(f"<{5 + len(mine)}I", i, *soft.grid_of(v, step), len(mine), *mine))
+    out.append(struct.pack("<2I", len(names), len(d["operands"])))
     for o in d["operands"]:
         data = operands[o["param"]].tobytes()
         out.append(struct.pack("<2I", o["access"] != "read", len(data)) + data + bytes(-len(data) % 4))
+    for data, counts in more.values():
+        out.append(struct.pack("<2I", 2 + counts, len(data)) + data + bytes(-len(data) % 4))
     return b"".join(out)
 
 
@@ -68,7 +84,7 @@ def write_records(plain, layouts, cases, gpu):
             variants = [(i, gpu[i]) for i, (of, o, _) in enumerate(cases) if of == index and
                         (o.get("role") != "decode" or (len(step.logit) if op.get("rows") == "L" else step.n_rows)
                          <= soft.DECODE_ROWS)]
-            f.write(record(index, plain[index], step, op, family.operands, variants))
+            f.write(record(index, plain[index], step, op, family, variants))
 
 
 def copy_headers():
