@@ -105,21 +105,23 @@ ISA_FN void scores_of(const float *q, const ${kv.ctype} *keys, uint32_t t, float
 }
 
 /* A warp turns the scores of a head at positions [from, to) into weights; the others become 0. Returns the greatest
- * score and, in *sum, the sum of the weights over 256 lanes. */
+ * score and, in *sum, the sum of the weights over 256 lanes. All is computed for all, so that there is no branch. */
 ISA_FN float weights_of(float *weight, uint32_t from, uint32_t to, float *sum) {
     const float absent = -isa_float(0x7f800000u);
     float v[8], top = absent;
 #pragma unroll
     for (uint32_t i = 0; i < 8; i++) {
         const uint32_t t = 32 * i + isa_lane();
-        v[i] = t >= from && t < to ? weight[t] : absent;
+        const float score = weight[t];
+        v[i] = t >= from && t < to ? score : absent;
         top = top > v[i] ? top : v[i];
     }
     top = isa_warp_max(top);
 #pragma unroll
     for (uint32_t i = 0; i < 8; i++) {
         const uint32_t t = 32 * i + isa_lane();
-        v[i] = t >= from && t < to ? isa_exp(v[i] - top) : 0.0f;
+        const float e = isa_exp(v[i] - top);
+        v[i] = t >= from && t < to ? e : 0.0f;
         weight[t] = v[i];
     }
     *sum = isa_warp_lanes_sum(v);
