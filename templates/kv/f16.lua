@@ -69,7 +69,7 @@ ISA_FN void kv_values${n}(const uint16_t *values, uint32_t t, uint32_t dim, floa
 %%template cu_load_wide(hd, n)
 /* Dimension `dim` of keys t and t + 1 (t even) of those at `keys`. */
 ISA_FN void kv_keys2(const uint16_t *keys, uint32_t t, uint32_t dim, float (&key)[2]) {
-    const uint32_t both = isa_load_x1(keys + t / 16 * ${16 * hd} + 16 * dim + t % 16);
+    const uint32_t both = isa_load_line(keys + t / 16 * ${16 * hd} + 16 * dim + t % 16);
     key[0] = isa_half(both & 0xffffu);
     key[1] = isa_half(both >> 16);
 }

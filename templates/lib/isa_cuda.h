@@ -112,6 +112,13 @@ ISA_FN uint32_t isa_arrive(int32_t *p) {
     return (uint32_t)atomicAdd(p, 1);
 }
 
+/* 4 bytes, and the 128 around them to the L2 cache: for reads that walk through lines in small pieces. */
+ISA_FN uint32_t isa_load_line(const void *p) {
+    uint32_t x;
+    asm volatile("ld.global.L2::128B.u32 %0, [%1];" : "=r"(x) : "l"(p));
+    return x;
+}
+
 /* What another cta may have written. */
 ISA_FN float isa_load_other(const float *p) {
     float x;

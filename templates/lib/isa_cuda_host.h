@@ -75,6 +75,10 @@ ISA_FN uint32_t isa_arrive(int32_t *p) {
     return (uint32_t)(*p)++;
 }
 
+ISA_FN uint32_t isa_load_line(const void *p) {
+    return *(const uint32_t *)p;
+}
+
 ISA_FN float isa_load_other(const float *p) {
     return *p;
 }

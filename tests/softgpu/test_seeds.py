@@ -28,7 +28,7 @@ SEEDS = [
     ("last_split_missed", "bits", "attn", "decode", "for (uint32_t begin = 0; begin < n_splits; begin += 32) {\n        const uint32_t n =", "for (uint32_t begin = 0; begin < n_splits; begin += 32) {\n        n_splits -= n_splits > 2;\n        const uint32_t n ="),
     ("split_kept_in_its_neighbours_place", "", "attn", "decode", "part + (size_t)j * ", "part + (size_t)(j ^ 1) * "),
     ("counter_of_another_row", "", "attn", "decode", "p.count + (size_t)row * 3 + group", "p.count + group"),
-    ("shared_memory_outgrown", "AddressSanitizer", "attn", "decode", "chain[(isa_warp()", "chain[4096 + (isa_warp()"),
+    ("shared_memory_outgrown", "AddressSanitizer", "attn", "decode", "chain[(number", "chain[4096 + (number"),
     ("shared_memory_not_written", "", "attn", "decode", "of_head[h] = top;", "of_head[h] += top;"),
     ("lane_missing_in_a_warp_sum", "warp-wide", "quant", None, "if (g < 48)", "if (g < 48 && isa_lane() != 5)"),
     ("activations_read_behind_the_last_row", "AddressSanitizer", "matmul", "prefill", "(isa_thread() < n_tokens ? isa_thread() : 0)", "isa_thread()"),

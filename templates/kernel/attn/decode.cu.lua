@@ -1,14 +1,14 @@
 -- A cta has a row's splits number `lane`, lane + lanes, .. for some query heads of one key head, which share what is read of
--- its keys and values. In a split of 256 positions thread i has the scores of positions 2i and 2i + 1; then each warp makes
--- the weights of some heads, and has one chain of 64 positions for all dimensions. A row with one split is done then; else
--- splits go to `part`, and the last cta to have brought its own (`count`) joins all of them, in their order.
+-- its keys and values. In a split of 256 positions thread i of 128 has the scores of positions 2i and 2i + 1; then each warp
+-- makes the weights of some heads, and has one chain of 64 positions for all dimensions. Every 128 threads have some of the
+-- heads. A row with one split is done then; else splits go to `part`, and the last cta to have brought its own (`count`) joins
+-- all of them, in their order.
 local cuda = import("lib/descr_cuda.lua")
 local descr = import("lib/descr.lua")
 local c_kernel = import("kernel/attn.c.lua")
 local attn = import("lib/attn_parts.lua")
 
-local THREADS = 128
-local CTAS_PER_SM = 3 -- with four, 128 registers are too few for some heads
+local CTAS_PER_SM = { 3, 2, 1 } -- by teams of 128 threads: with more of them there are too few registers
 local SMEM_OF_ALL = 97 * 1024 -- of an SM with least of it, less what the system keeps of three ctas
 
 local function smem(op, s)
@@ -16,6 +16,18 @@ local function smem(op, s)
   return { cuda.smem("q", s.heads * op.hd * 4), cuda.smem("weight", math.max(weights, chains)),
            cuda.smem("of_head", 2 * s.heads * 4), cuda.smem("before", 4) }
 end
+
+-- Heads of a team of 128 threads, a divisor of the cta's: five at most, and three teams, if it can be.
+local function heads_of_team(heads)
+  for n = 5, 3, -1 do
+    if heads % n == 0 and heads // n <= 3 then return n end
+  end
+  return heads
+end
+
+local function teams_of(s) return s.heads // heads_of_team(s.heads) end
+
+local FETCHED = 4 * 1024 * 1024 -- bytes of keys and values of a row that may be on their way together
 
 -- The axes: rows, groups of heads, lanes.
 local function axes(s)
@@ -32,20 +44,20 @@ end
 
 function module.describe(op)
   local s = attn.split(op)
-  local shared = smem(op, s)
+  local shared, teams = smem(op, s), teams_of(s)
   local _, bytes = cuda.smem_offsets(shared)
   return cuda.of(c_kernel.describe(op), {
-    name_suffix = "xdecode", axes = axes(s), grid = { "T", tostring(s.groups), tostring(s.lanes) }, block = THREADS,
-    ctas_per_sm = math.max(1, math.min(CTAS_PER_SM, SMEM_OF_ALL // bytes)), covers = covers(op, s), smem = shared,
+    name_suffix = "xdecode", axes = axes(s), grid = { "T", tostring(s.groups), tostring(s.lanes) }, block = 128 * teams,
+    ctas_per_sm = math.max(1, math.min(CTAS_PER_SM[teams], SMEM_OF_ALL // bytes)), covers = covers(op, s), smem = shared,
     features = { "shuffle", "f16" },
   })
 end
 
 -- Dimensions whose keys are read at once, and groups of four positions whose values are: what registers allow; bytes take
 -- more of them than halves, for their scales.
-local function keys_at_once(op, heads)
+local function keys_at_once(op, heads, teams)
   local bytes = attn.kv(op).elem_bytes == 1
-  if op.hd % 64 == 0 and heads <= 4 and not bytes then return 64 end
+  if op.hd % 64 == 0 and heads <= 4 and teams == 1 and not bytes then return 64 end
   return op.hd % 32 == 0 and (heads <= 4 or not bytes) and 32 or 16
 end
 
@@ -58,8 +70,9 @@ end
 % local d, s = module.describe(params), attn.split(params)
 % local width, kv, vec = attn.width(params), attn.kv(params), attn.vector(hd)
 % local block, gates = kv.block(hd), (n_head + 2 * n_kv) * hd
-% local at, keys, elems = cuda.smem_offsets(d.smem), keys_at_once(params, s.heads), s.heads * hd
-% local per_thread, per_warp = ceil_div(elems, THREADS), ceil_div(s.heads, 4)
+% local at, elems, teams = cuda.smem_offsets(d.smem), s.heads * hd, teams_of(s)
+% local THREADS, mine, keys = 128 * teams, s.heads // teams, keys_at_once(params, s.heads // teams, teams)
+% local per_thread, per_warp = ceil_div(elems, THREADS), ceil_div(s.heads, 4 * teams)
 % local does = "softmax(scale * q k) v over splits of 256 positions; a cta has " .. s.heads .. " heads of one row and each " ..
 %   s.lanes .. "th of its splits"
 % local shapes = "qkv [n_rows][" .. width .. "];  part [n_rows][" .. s.groups .. "][" .. s.splits .. " splits][" .. s.tile ..
@@ -75,9 +88,9 @@ ISA_FN uint32_t first_seen(uint32_t pos, uint32_t window) {
     return window == 0 || pos < window ? 0 : pos - (window - 1);
 }
 
-/* The scores of positions t and t + 1 of those at `keys` for all heads, into their rows of 256. */
+/* The scores of positions t and t + 1 of those at `keys` for the team's heads, into their rows of 256. */
 ISA_FN void scores_of(const float *q, const ${kv.ctype} *keys, uint32_t t, float *weight) {
-    float score[${s.heads}][2] = {};
+    float score[${mine}][2] = {};
     for (uint32_t some = 0; some < ${hd}; some += ${keys}) {
 #pragma unroll
         for (uint32_t i = 0; i < ${keys}; i += 4) {
@@ -87,7 +100,7 @@ ISA_FN void scores_of(const float *q, const ${kv.ctype} *keys, uint32_t t, float
                 kv_keys2(keys, t, some + i + e, key[e]);
             }
 #pragma unroll
-            for (uint32_t h = 0; h < ${s.heads}; h++) {
+            for (uint32_t h = 0; h < ${mine}; h++) {
                 const isa_x4 of_q = isa_load_x4(q + h * ${hd} + some + i);
 #pragma unroll
                 for (uint32_t e = 0; e < 4; e++) {
@@ -98,7 +111,7 @@ ISA_FN void scores_of(const float *q, const ${kv.ctype} *keys, uint32_t t, float
         }
     }
 #pragma unroll
-    for (uint32_t h = 0; h < ${s.heads}; h++) {
+    for (uint32_t h = 0; h < ${mine}; h++) {
         weight[256 * h + t] = score[h][0] * ${hexfloat(scale)};
         weight[256 * h + t + 1] = score[h][1] * ${hexfloat(scale)};
     }
@@ -128,16 +141,16 @@ ISA_FN float weights_of(float *weight, uint32_t from, uint32_t to, float *sum) {
     return top;
 }
 
-/* acc += weight * value at positions t .. t + 3, for ${vec} dimensions of all heads. */
+/* acc += weight * value at positions t .. t + 3, for ${vec} dimensions of the team's heads. */
 ISA_FN void add_four(const float *weight, const ${kv.ctype} *values, uint32_t dim, uint32_t t,
-    float (&acc)[${s.heads}][${vec}]) {
+    float (&acc)[${mine}][${vec}]) {
     float value[4][${vec}];
 #pragma unroll
     for (uint32_t e = 0; e < 4; e++) {
         kv_values${vec}(values, t + e, dim, value[e]);
     }
 #pragma unroll
-    for (uint32_t h = 0; h < ${s.heads}; h++) {
+    for (uint32_t h = 0; h < ${mine}; h++) {
         const isa_x4 w = isa_load_x4(weight + 256 * h + t);
 #pragma unroll
         for (uint32_t e = 0; e < 4; e++) {
@@ -152,14 +165,14 @@ ISA_FN void add_four(const float *weight, const ${kv.ctype} *values, uint32_t di
 /* The same where some of them are not in [begin, end): these are read as their nearest neighbour, so that all reads can
  * go out together, and left out. */
 ISA_FN void add_some(const float *weight, const ${kv.ctype} *values, uint32_t dim, uint32_t t, uint32_t begin, uint32_t end,
-    float (&acc)[${s.heads}][${vec}]) {
+    float (&acc)[${mine}][${vec}]) {
     float value[4][${vec}];
 #pragma unroll
     for (uint32_t e = 0; e < 4; e++) {
         kv_values${vec}(values, t + e < begin ? begin : t + e < end ? t + e : end - 1, dim, value[e]);
     }
 #pragma unroll
-    for (uint32_t h = 0; h < ${s.heads}; h++) {
+    for (uint32_t h = 0; h < ${mine}; h++) {
         const isa_x4 w = isa_load_x4(weight + 256 * h + t);
 #pragma unroll
         for (uint32_t e = 0; e < 4; e++) {
@@ -173,9 +186,9 @@ ISA_FN void add_some(const float *weight, const ${kv.ctype} *values, uint32_t di
     }
 }
 
-/* The chains over positions [begin, end) of ${vec} dimensions of all heads. */
+/* The chains over positions [begin, end) of ${vec} dimensions of the team's heads. */
 ISA_FN void chains_of(const float *weight, const ${kv.ctype} *values, uint32_t dim, uint32_t begin, uint32_t end,
-    float (&acc)[${s.heads}][${vec}]) {
+    float (&acc)[${mine}][${vec}]) {
     uint32_t t = begin / 4 * 4;
     if (t < begin) {
         add_some(weight, values, dim, t, begin, end, acc);
@@ -197,12 +210,12 @@ ISA_FN void one_split(const ${kv.ctype} *keys, const ${kv.ctype} *values, uint32
     const float *q = (const float *)(const void *)isa_smem(${at.q}); /* [head][dimension] */
     float *weight = (float *)(void *)isa_smem(${at.weight}); /* [head][position]: scores, then weights; then chains */
     float *of_head = (float *)(void *)isa_smem(${at.of_head});
-    const uint32_t me = isa_thread();
-    if (2 * me + 1 >= from && 2 * me < to) {
-        scores_of(q, keys, 2 * me, weight);
+    const uint32_t me = isa_thread(), t = 2 * (me % 128), first = me / 128 * ${mine}; /* head of the team */
+    if (t + 1 >= from && t < to) {
+        scores_of(q + first * ${hd}, keys, t, weight + 256 * first);
     }
     isa_barrier();
-    for (uint32_t h = isa_warp(); h < ${s.heads}; h += 4) {
+    for (uint32_t h = isa_warp(); h < ${s.heads}; h += ${4 * teams}) {
         float sum;
         const float top = weights_of(weight + 256 * h, from, to, &sum);
         if (isa_lane() == 0) {
@@ -213,19 +226,19 @@ ISA_FN void one_split(const ${kv.ctype} *keys, const ${kv.ctype} *values, uint32
     isa_barrier();
 
     /* A chain of 64 positions for each warp. */
-    const uint32_t base = 64 * isa_warp(), dim = ${vec} * isa_lane();
+    const uint32_t number = isa_warp() % 4, base = 64 * number, dim = ${vec} * isa_lane();
     const uint32_t begin = from > base ? from : base, end = to < base + 64 ? to : base + 64;
-    float acc[${s.heads}][${vec}] = {};
+    float acc[${mine}][${vec}] = {};
     if (dim < ${hd} && begin < end) {
-        chains_of(weight, values, dim, begin, end, acc);
+        chains_of(weight + 256 * first, values, dim, begin, end, acc);
     }
     isa_barrier();
     float *chain = weight; /* [chain][head][dimension] */
 #pragma unroll
-    for (uint32_t h = 0; h < ${s.heads} && dim < ${hd}; h++) {
+    for (uint32_t h = 0; h < ${mine} && dim < ${hd}; h++) {
 #pragma unroll
         for (uint32_t i = 0; i < ${vec}; i++) {
-            chain[(isa_warp() * ${s.heads} + h) * ${hd} + dim + i] = acc[h][i];
+            chain[(number * ${s.heads} + first + h) * ${hd} + dim + i] = acc[h][i];
         }
     }
     isa_barrier();
@@ -257,7 +270,7 @@ ISA_FN void factors(const float *part, uint32_t begin, uint32_t n_splits, float 
     const uint32_t j = begin + isa_lane();
 #pragma unroll
     for (uint32_t i = 0; i < ${per_warp}; i++) {
-        const uint32_t h = isa_warp() + 4 * i;
+        const uint32_t h = isa_warp() + ${4 * teams} * i;
         if (h < ${s.heads}) {
             const float *of_split = part + (size_t)j * ${s.tile} + ${elems} + h;
             const float top = j < n_splits ? isa_load_other(of_split) : -isa_float(0x7f800000u);
@@ -345,6 +358,14 @@ ${cuda.open(d)}
     isa_barrier();
 
     float mid[${per_thread}] = {};
+% local bytes = 16 * block * kv.elem_bytes
+    if (n_splits <= ${math.max(1, FETCHED // (s.groups * 2 * bytes))}) { /* they fit the L2 cache: all at once from memory */
+        const size_t begin = cell + (size_t)((first / 256 + lane) * 256 % ${cap} / 16) * ${block};
+        for (uint32_t i = 128 * me; i < ${bytes}; i += ${128 * THREADS}) {
+            isa_prefetch((const uint8_t *)(p.k + begin) + i);
+            isa_prefetch((const uint8_t *)(p.v + begin) + i);
+        }
+    }
     for (uint32_t j = lane; j < n_splits; j += ${s.lanes}) {
         const uint32_t split = (first / 256 + j) * 256;
         const size_t at = cell + (size_t)(split % ${cap} / 16) * ${block};
