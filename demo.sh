@@ -87,7 +87,8 @@ say "$n/$n planning Laguna-S-2.1, 117 billion weights, for sm_121a from its head
 header=build/demo/laguna-s.gguf
 build/lagen synth synth/laguna-s --types q4_k_m --header-only -o $header
 build/lagen plan --model $header --arch sm_121a --chunk 7069
-echo "  experts of layer 1, a step of 7,069 rows: (7,069 x 10 experts + 7,069 x 1 shared) on x; proved"
-build/lagen plan --model $header --arch sm_121a --chunk 7069 --dump prove | sed -n '/ (blk\.1\.ffn_gate_exps\.weight) grid /s/^fact /    /p'
+echo "  experts of layer 1, a step of 7,069 rows: (10 experts + 1 shared) x 7,069 = 77,759 pairs, sorted into tiles on x; proved"
+build/lagen plan --model $header --arch sm_121a --chunk 7069 --dump prove |
+    sed -n "/^fact moe_sort (layer 1) index 'pairs'\|^fact moe_gated (blk\.1\.ffn_gate_exps\.weight) grid /s/^fact /    /p"
 
 say "next: $program chat"

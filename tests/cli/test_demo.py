@@ -46,7 +46,8 @@ def offline_builds_answers_calls_and_stops():
     function = choice["message"]["tool_calls"][0]["function"]
     assert choice["finish_reason"] == "tool_calls" and function["name"] == "get_weather", choice
     assert json.loads(function["arguments"]) == {"city": "Paris"}, choice
-    assert "for every T from 1 to 7069" in steps[5] and "'grid x' 77759 <= 2147483647" in steps[5], steps[5]
+    assert "for every T from 1 to 7069" in steps[5] and "index 'pairs' 77758 <= " in steps[5], steps[5]
+    assert re.search(r"moe_gated .* 'grid x' \d+ <= 2147483647\n.*'grid y' \d+ <= 65535\n", steps[5]), steps[5]
     assert not (ROOT / "build" / "demo" / "laguna-s.gguf").exists()
     assert "ended" in (ROOT / "build" / "demo" / "server.log").read_text()
 
