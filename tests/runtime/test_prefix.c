@@ -504,5 +504,6 @@ int main(void) {
         cmocka_unit_test(stores_that_cannot_be),
         cmocka_unit_test(a_device_that_fails),
     };
+    cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests_name("prefix", tests, NULL, NULL);
 }
