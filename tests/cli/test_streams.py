@@ -66,8 +66,8 @@ def run(command, stdin, stdout, ignored=False):
 
 
 def words(err):
-    """Lines that are no progress."""
-    return [x for x in err.splitlines() if not x.endswith(" %") and " launches of " not in x]
+    """Lines that are neither progress nor what is told of a choice."""
+    return [x for x in err.splitlines() if not x.endswith(" %") and " launches of " not in x and " by choice: " not in x]
 
 
 def gone():
