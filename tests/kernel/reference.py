@@ -309,7 +309,7 @@ class RopeKv:
                 good.append(back.view(np.uint8) == old[i].view(np.uint8))
         codes = new[0][slot, :, at]
         if kv == "f16":
-            error = 1e-6 * (not exact) + 2.0 ** -11 * np.abs(want)
+            error = 1e-6 * (not exact) + np.maximum(2.0 ** -25, 2.0 ** -11 * np.abs(want))  # the least halves are subnormal
             good.append(np.abs(codes.astype(np.float64) - want) <= error)
             return good
         scales = new[1][slot, :, at].astype(np.float64)
