@@ -72,6 +72,16 @@ def run(command, limit, env):
     return results, skips, output, time.monotonic() - start
 
 
+def telling(lines):
+    """Of a test's output, what failed with the notes behind it; the end of it where nothing is marked."""
+    picked, inside = [], False
+    for line in lines:
+        inside = line.startswith("not ok") or inside and line.startswith("#")
+        if inside:
+            picked.append(line)
+    return picked[:200] or lines[-60:]
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("builds", nargs="*", help="build folders whose tests/ to run")
@@ -96,7 +106,7 @@ def main():
         print(f"{'FAIL' if bad else 'ok  '} {name}: {len(results) - len(bad)} passed"
               + (f", {len(skips)} skipped" if skips else "") + f" ({seconds:.1f} s)", flush=True)
         if bad:
-            print("\n".join("     | " + line for line in output.splitlines()[-60:]), flush=True)
+            print("\n".join("     | " + line for line in telling(output.splitlines())), flush=True)
     for name, test, reason in skipped:
         print(f"skipped {name}: {test}: {reason}")
     print(f"{passed} passed, {failed} failed, {len(skipped)} skipped", flush=True)
