@@ -245,6 +245,12 @@ int main(int argc, char **argv) {
         printf("%-72.72s %4zu %11zu %9zu %6zu %8.2f\n", gpu_kernels[kernel].name, r.runs, r.bytes, r.different, r.zones, r.us);
         bad += r.different + r.zones > 0;
     }
-    printf("%zu kernels, %zu of them wrong\n", results.size(), bad);
+    for (uint32_t i = 0; i < n_gpu_kernels; i++) {
+        if (results.count(i) == 0) {
+            printf("%-72.72s never ran\n", gpu_kernels[i].name);
+            bad++;
+        }
+    }
+    printf("%u kernels, %zu of them wrong\n", n_gpu_kernels, bad);
     return bad > 0;
 }

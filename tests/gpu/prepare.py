@@ -1,5 +1,5 @@
 """Makes the folder that tests/gpu/run builds and runs on a machine with a GPU and a CUDA toolkit, and little else:
-build/gpu has every emitted kernel, CUDA and plain C, the headers they include, and operands for all cases."""
+build/gpu has every emitted kernel, CUDA and plain C, the headers they include, and operands for all cases, or, with names of families as arguments, for theirs (all of them are more than 100 MB)."""
 import gzip
 import pathlib
 import shutil
@@ -77,6 +77,7 @@ def record(plain, d, step, op, family, variants):
 
 
 def write_records(plain, layouts, cases, gpu):
+    ran = set()
     with gzip.GzipFile(OUT / "in.bin.gz", "wb", compresslevel=1, mtime=0) as f:
         for index, op, step, family in cpu.runs_of(plain, layouts):
             if op["family"] == "matmul" and op["parts"][0]["n"] > 30000 and step.n_rows == 1:
@@ -85,6 +86,10 @@ def write_records(plain, layouts, cases, gpu):
                         (o.get("role") != "decode" or (len(step.logit) if op.get("rows") == "L" else step.n_rows)
                          <= soft.DECODE_ROWS)]
             f.write(record(index, plain[index], step, op, family, variants))
+            ran.update(i for i, _ in variants)
+    idle = [d["name"] for i, d in enumerate(gpu) if i not in ran]
+    if idle:
+        sys.exit(f"prepare: no operands for {', '.join(idle)}")
 
 
 def copy_headers():
@@ -100,7 +105,16 @@ def copy_headers():
         shutil.copy(ROOT / "tests" / "gpu" / name, OUT / name)
 
 
+def keep(families):
+    known = {op["family"] for op, _ in cpu.CASES}
+    for name in families:
+        if name not in known:
+            sys.exit(f"prepare: no kernel family '{name}': {', '.join(sorted(known))}")
+    cpu.CASES[:] = [case for case in cpu.CASES if not families or case[0]["family"] in families]
+
+
 def main():
+    keep(sys.argv[1:])
     shutil.rmtree(OUT, ignore_errors=True)
     OUT.mkdir(parents=True)
     plain, layouts, folder = cpu.render("plain")
