@@ -7,6 +7,7 @@ with their reason. The closing line is `N passed, N failed, N skipped`, for all 
 import argparse
 import os
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -89,6 +90,10 @@ def main():
     parser.add_argument("--all", action="store_true", help="the long form of tests that have one (LAGEN_TEST_ALL=1)")
     parser.add_argument("--limit", type=int, default=900, help="seconds for one program")
     a = parser.parse_args()
+    # who runs this in the background ignores SIGINT, and programs keep a signal that they find ignored
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    for number in (signal.SIGHUP, signal.SIGTERM, signal.SIGQUIT):
+        signal.signal(number, signal.SIG_DFL)
     env = dict(os.environ, UBSAN_OPTIONS="print_stacktrace=1", ASAN_OPTIONS="detect_leaks=1")
     if a.all:
         env["LAGEN_TEST_ALL"] = "1"
