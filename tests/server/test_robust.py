@@ -37,31 +37,35 @@ def memory_of(s):
 
 
 @named("bodies beyond the memory budget fail alone")
-def test_memory_budget(s):
+def test_memory_budget():
     """60 bodies of 31 MiB at once are more than the budget: some are refused or cut off, none of the others harmed, and the process
-    stays within what it said at its start."""
-    limit = int(re.search(r"heap_at_most=(\d+)", s.log()).group(1))
-    size, before = 31 << 20, memory_of(s)
-    assert limit == 1 << 30 and 60 * size > limit
-    piece, conns, most = b" " * (1 << 20), [], 0
-    for _ in range(60):
-        c = socket.create_connection(("127.0.0.1", s.port), 20)
-        c.settimeout(20)
-        c.sendall(post_bytes(b"", f"Content-Length: {size + 1}"))
-        conns.append(c)
-    cut = 0
-    for c in conns:
-        try:
-            for _ in range(31):
-                c.sendall(piece)
-        except OSError:
-            cut += 1
-        most = max(most, memory_of(s))
-    assert cut > 0 and most <= before + limit, (cut, most)
-    fine(s)
-    for c in conns:
-        c.close()
-    fine(s)
+    stays within what it said at its start. (Sanitizers need the address space: their builds have no limit.)"""
+    plain = client.ROOT / "build/tests/server/stub_server"
+    if not plain.exists():
+        raise client.tap.Skip("build/tests/server/stub_server is not built")
+    with Server(program=str(plain)) as s:
+        limit = int(re.search(r"heap_at_most=(\d+)", s.log()).group(1))
+        size, before = 31 << 20, memory_of(s)
+        assert limit == 1 << 30 and 60 * size > limit
+        piece, conns, most = b" " * (1 << 20), [], 0
+        for _ in range(60):
+            c = socket.create_connection(("127.0.0.1", s.port), 20)
+            c.settimeout(20)
+            c.sendall(post_bytes(b"", f"Content-Length: {size + 1}"))
+            conns.append(c)
+        cut = 0
+        for c in conns:
+            try:
+                for _ in range(31):
+                    c.sendall(piece)
+            except OSError:
+                cut += 1
+            most = max(most, memory_of(s))
+        assert cut > 0 and most <= before + limit, (cut, most)
+        fine(s)
+        for c in conns:
+            c.close()
+        fine(s)
 
 
 @named("E24 HTTP framing")
