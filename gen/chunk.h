@@ -8,8 +8,8 @@
 #include "need.h"
 
 /* CPU: 512. GPU: 1,024; of a mixture of experts the power of two at which an expert sees 64 rows on
- * average, from 1,024 to 8,192: at 512 rows, ten of 256 experts, it would see 20, and a tile of the
- * product's kernels takes 64. No more than ctx. Halved, down to 64, if that makes it fit the pools
+ * average, from 1,024 to 8,192: at 512 rows, ten of 256 experts, it would see 20, less than a tile
+ * of its products, 32. No more than ctx. Halved, down to 64, if that makes it fit the pools
  * that were named.
  * *why: the reason in words, in `arena`. `tmp` is emptied. Fails as planning does. */
 bool lg_chunk_choose(const lg_subject *s, uint64_t ctx, uint64_t slots, const lg_pools *pools,

@@ -80,9 +80,6 @@ void lg_hw_grid_max(const lg_hw_row *row, uint64_t out[3]);
  * as a bool; not its name. NULL if the builder has failed. */
 lg_value *lg_hw_value(const lg_hw_row *row, lg_builder *b);
 
-/* The first board of hw.def that has the row's compute capability; NULL if none has. */
-const lg_hw_device *lg_hw_board_of(const lg_hw_row *row);
-
 /* All rows and devices: a table for people, or a JSON list of objects with `name`, `kind` ("cpu",
  * "gpu", "device"), every text, number and capability. The same on every machine, but for the last
  * line of the table, which says what native is here. */

@@ -341,13 +341,5 @@ TESTS = (kv_bytes_for_each_context, an_expert_layer_for_each_quant, pools_are_su
          cached_and_new)
 
 
-def main():
-    t = tap.Tap()
-    for test in TESTS:
-        t.run(test)
-    WORK.cleanup()
-    return t.done()
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    tap.main(TESTS)

@@ -180,13 +180,5 @@ TESTS = (pages_stand_alone_and_are_equal_twice, what_is_drawn_is_the_plan, steps
          what_is_no_program_is_refused)
 
 
-def main():
-    t = tap.Tap()
-    for test in TESTS:
-        t.run(test)
-    WORK.cleanup()
-    return t.done()
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    tap.main(TESTS)

@@ -13,17 +13,22 @@ from client import Server, named
 STUB = ["ctx=4096", "slots=2"]
 
 
+def started():
+    """Playwright at work, and a browser; both are to be ended by who asked."""
+    try:
+        from playwright.sync_api import sync_playwright
+    except ImportError as e:
+        raise client.tap.Skip("the Python package playwright is not installed") from e
+    program = shutil.which("chromium-headless-shell") or shutil.which("chromium")
+    if program is None:
+        raise client.tap.Skip("there is no chromium")
+    play = sync_playwright().start()
+    return play, play.chromium.launch(executable_path=program, args=["--no-sandbox"])
+
+
 class Page:
     def __init__(self, s, width, height):
-        try:
-            from playwright.sync_api import sync_playwright
-        except ImportError as e:
-            raise client.tap.Skip("the Python package playwright is not installed") from e
-        program = shutil.which("chromium-headless-shell") or shutil.which("chromium")
-        if program is None:
-            raise client.tap.Skip("there is no chromium")
-        self.play = sync_playwright().start()
-        self.browser = self.play.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        self.play, self.browser = started()
         self.page = self.browser.new_page(viewport={"width": width, "height": height})
         self.asked, self.wrong, self.width, self.n = [], [], width, 0
         self.page.on("request", lambda r: self.asked.append(r.url))
@@ -121,16 +126,9 @@ def test_key():
     with Server("--api-key-file", key_file(), stub_args=STUB, key="a-long-enough-key") as s:
         p = Page.__new__(Page)
         answers = ["a-long-enough-key"]
-        try:
-            from playwright.sync_api import sync_playwright
-        except ImportError as e:
-            raise client.tap.Skip("the Python package playwright is not installed") from e
-        program = shutil.which("chromium-headless-shell") or shutil.which("chromium")
-        if program is None:
-            raise client.tap.Skip("there is no chromium")
-        with sync_playwright() as play:
-            browser = play.chromium.launch(executable_path=program, args=["--no-sandbox"])
-            p.page = browser.new_page()
+        p.play, p.browser = started()
+        with p:
+            p.page = p.browser.new_page()
             p.page.on("dialog", lambda d: d.accept(answers.pop()) if answers else d.dismiss())
             p.page.goto(f"http://127.0.0.1:{s.port}/")
             p.wait("the key is kept", "#model")
@@ -138,7 +136,6 @@ def test_key():
             p.wait("stub", "#model")
             p.say("say:With a key.")
             p.wait("With a key.", ".turn > .text")
-            browser.close()
 
 
 def key_file():

@@ -53,10 +53,9 @@ def give_up(s, body, rng):
     c.sock.close()
 
 
-def soak(s):
-    rng = random.Random(7)
-    bodies = [request(i, rng) for i in range(N_REQUESTS)]
-    base, got, work, lock = s.n_files(), {}, list(enumerate(bodies)), threading.Lock()
+def ask(s, bodies, n_clients):
+    """Some clients share the requests and give a third of them up. The texts of those that they finished, by number."""
+    got, work, lock = {}, list(enumerate(bodies)), threading.Lock()
 
     def run(k):
         mine = random.Random(k)
@@ -69,8 +68,15 @@ def soak(s):
                 give_up(s, body, mine)
             else:
                 got[i] = text_of(s, body)
-    with concurrent.futures.ThreadPoolExecutor(N_CLIENTS) as pool:
-        [f.result() for f in [pool.submit(run, k) for k in range(N_CLIENTS)]]
+    with concurrent.futures.ThreadPoolExecutor(n_clients) as pool:
+        [f.result() for f in [pool.submit(run, k) for k in range(n_clients)]]
+    return got
+
+
+def soak(s):
+    rng = random.Random(7)
+    bodies = [request(i, rng) for i in range(N_REQUESTS)]
+    base, got = s.n_files(), ask(s, bodies, N_CLIENTS)
     assert len(got) > N_REQUESTS / 2
     for i in sorted(got)[::3]:
         assert text_of(s, bodies[i]) == got[i], i

@@ -1,17 +1,15 @@
 """Requests of many clients to laguna-tiny, a third of them given up, with a prefix store that is too small for them: every finished text is the one that
 the request gives alone on a server without a store. check.sh --all runs 200 of 16 clients under ThreadSanitizer and AddressSanitizer."""
-import concurrent.futures
 import os
 import pathlib
 import random
 import sys
-import threading
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 import laguna
 from client import Server, chat_body, tap
-from test_soak import give_up, text_of
+from test_soak import ask, text_of
 
 RULES = "The cat sees the dog. The dog sees the bird. A tree is green. "
 
@@ -29,21 +27,7 @@ def soak(s, plain, n_requests, n_clients):
     rng = random.Random(11)
     bodies = [request(i, rng) for i in range(n_requests)]
     s.chat("hi", max_tokens=1)
-    base, got, work, lock = s.n_files(), {}, list(enumerate(bodies)), threading.Lock()
-
-    def run(k):
-        mine = random.Random(k)
-        while True:
-            with lock:
-                if not work:
-                    return
-                i, body = work.pop()
-            if mine.random() < 0.33:
-                give_up(s, body, mine)
-            else:
-                got[i] = text_of(s, body)
-    with concurrent.futures.ThreadPoolExecutor(n_clients) as pool:
-        [f.result() for f in [pool.submit(run, k) for k in range(n_clients)]]
+    base, got = s.n_files(), ask(s, bodies, n_clients)
     assert len(got) > n_requests / 2, len(got)
     for i in sorted(got):
         assert text_of(plain, bodies[i]) == got[i], (i, bodies[i], got[i])
