@@ -26,18 +26,6 @@ static bool render_kernels(lg_emitter *e, lb_err *err) {
     return true;
 }
 
-/* `map` with one key's value replaced. */
-static lg_value *with_replaced(lg_builder *b, const lg_value *map, const char *key,
-                               const lg_value *item) {
-    lg_value *v = lg_build_map(b);
-    for (size_t i = 0; i < lg_value_count(map); i++) {
-        const lg_value_entry *entry = &map->u.map.entries[i];
-        const char *name = entry->key->u.string.bytes;
-        lg_build_set(b, v, name, strcmp(name, key) == 0 ? item : entry->value);
-    }
-    return v;
-}
-
 /* The kernels once more over the plain-C instruction layer, under other names, and a step that
  * calls them: what `selftest` compares with on the machine itself. */
 static bool render_plain(lg_emitter *e, const lg_value *all, const char *step, lb_err *err) {
@@ -45,13 +33,13 @@ static bool render_plain(lg_emitter *e, const lg_value *all, const char *step, l
     lg_build_init(&b, e->arena);
     for (uint32_t i = 0; i < e->plan->n_kernels; i++) {
         const lg_kernel *k = &e->plan->kernels[i];
-        const lg_value *hw = with_replaced(&b, lg_value_find(k->op, "hw"), "isa",
+        const lg_value *hw = lg_build_with(&b, lg_value_find(k->op, "hw"), "isa",
                                            lg_build_string(&b, "isa_plain.h"));
         lg_value *params = lg_build_map(&b);
         lg_build_set_string(&b, params, "name", k->name);
         lg_build_set_string(&b, params, "file",
                             lb_format(e->arena, err, "kernel/%s.c.lua", k->family));
-        lg_build_set(&b, params, "op", with_replaced(&b, k->op, "hw", hw));
+        lg_build_set(&b, params, "op", lg_build_with(&b, k->op, "hw", hw));
         const char *path = lb_format(e->arena, err, "src/plain/%s.c", k->name);
         if (!lg_build_done(&b, err) || path == NULL ||
             !lg_emit_render(e, "program/plain_kernel.c.lua", params, path, err)) {

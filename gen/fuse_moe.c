@@ -356,13 +356,7 @@ bool lg_fuse_makes_logits(const lg_fuser *f, const lg_gnode *linear) {
 static const lg_value *with_parts(lg_fuser *f, const lg_value *attrs, uint64_t parts) {
     lg_builder b;
     lg_build_init(&b, f->arena);
-    lg_value *map = lg_build_map(&b);
-    for (size_t i = 0; attrs->kind == LG_VALUE_MAP && i < lg_value_count(attrs); i++) {
-        const lg_value_entry *entry = &attrs->u.map.entries[i];
-        lg_build_set_n(&b, map, entry->key->u.string.bytes, entry->key->u.string.n_bytes,
-                       entry->value);
-    }
-    lg_build_set_uint(&b, map, "parts", parts);
+    const lg_value *map = lg_build_with(&b, attrs, "parts", lg_build_uint(&b, parts));
     return lg_build_done(&b, f->err) ? map : NULL;
 }
 

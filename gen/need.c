@@ -57,9 +57,13 @@ bool lg_need_sum(const lg_plan *plan, lg_need *out, lb_err *err) {
     return sum_states(plan, out, err);
 }
 
+lg_build_options lg_options_of(const lg_subject *s, const lg_limits *l) {
+    return (lg_build_options){l->ctx, l->slots, l->chunk, s->kv, s->rope_mscale, s->rope_beta};
+}
+
 static bool plan_sizes(const lg_subject *s, const lg_limits *l, lb_arena *tmp, lg_need *out,
                        lb_err *err) {
-    const lg_build_options o = {l->ctx, l->slots, l->chunk, s->kv, s->rope_mscale, s->rope_beta};
+    const lg_build_options o = lg_options_of(s, l);
     lg_graph *arch = NULL;
     lg_graph *graph = NULL;
     lg_plan *plan = NULL;

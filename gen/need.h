@@ -33,6 +33,9 @@ typedef struct lg_need {
     uint64_t vram, ram; /* all of a pool */
 } lg_need;
 
+/* What an architecture file is told of the subject at these limits. */
+lg_build_options lg_options_of(const lg_subject *s, const lg_limits *limits);
+
 /* Whether CPU and GPU share the pool that --ram names. */
 bool lg_one_pool(const lg_hw_row *hw);
 

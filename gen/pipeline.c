@@ -72,10 +72,6 @@ static bool choose_limits(const lg_request *rq, lg_result *r, lb_arena *arena, l
     return lg_limits_make(ctx, rq->slots, chunk == 0 ? 1 : chunk, limits, err);
 }
 
-static lg_build_options options_of(const lg_subject *s, const lg_limits *l) {
-    return (lg_build_options){l->ctx, l->slots, l->chunk, s->kv, s->rope_mscale, s->rope_beta};
-}
-
 bool lg_run(const lg_request *rq, lb_arena *arena, lg_result *r, lb_err *err) {
     lg_build_options o = {0};
     lg_limits limits;
@@ -91,7 +87,7 @@ bool lg_run(const lg_request *rq, lb_arena *arena, lg_result *r, lb_err *err) {
         !choose_limits(rq, r, arena, &limits, err)) {
         return false;
     }
-    o = options_of(&r->subject, &limits);
+    o = lg_options_of(&r->subject, &limits);
     if (!lg_graph_build(r->file, r->host, &o, arena, &r->arch_graph, err) || /* 3 graph */
         !lg_graph_check(r->arch_graph, "graph", err)) {                     /* 4 check */
         return false;
@@ -127,7 +123,7 @@ bool lg_run(const lg_request *rq, lb_arena *arena, lg_result *r, lb_err *err) {
 
 bool lg_run_again(const lg_subject *s, const lg_limits *limits, lb_arena *arena, lg_plan **out,
                   lb_err *err) {
-    const lg_build_options o = options_of(s, limits);
+    const lg_build_options o = lg_options_of(s, limits);
     lg_graph *arch = NULL;
     lg_graph *graph = NULL;
     lg_proof proof;

@@ -392,3 +392,19 @@ static lg_value *copy_at(lg_builder *b, const lg_value *v, int depth) {
 lg_value *lg_build_copy(lg_builder *b, const lg_value *v) {
     return copy_at(b, v, 0);
 }
+
+lg_value *lg_build_with(lg_builder *b, const lg_value *map, const char *key, const lg_value *item) {
+    lg_value *out = lg_build_map(b);
+    bool there = false;
+    for (size_t i = 0; map->kind == LG_VALUE_MAP && i < map->u.map.n; i++) {
+        const lg_value_entry *e = &map->u.map.entries[i];
+        bool own = strcmp(e->key->u.string.bytes, key) == 0;
+        lg_build_set_n(b, out, e->key->u.string.bytes, e->key->u.string.n_bytes,
+                       own ? item : e->value);
+        there = there || own;
+    }
+    if (!there) {
+        lg_build_set(b, out, key, item);
+    }
+    return out;
+}

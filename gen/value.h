@@ -101,6 +101,10 @@ lg_value *lg_build_map(lg_builder *b);
 /* A deep copy into the builder's arena; fails with LB_LIMIT beyond LG_VALUE_DEPTH_MAX levels. */
 lg_value *lg_build_copy(lg_builder *b, const lg_value *v);
 
+/* A map like `map` in which `key` has the value `item`, in its place if it was there, else last; other
+ * values are shared. What is no map counts as an empty one. */
+lg_value *lg_build_with(lg_builder *b, const lg_value *map, const char *key, const lg_value *item);
+
 /* Appends to an array; sets a key of a map (a key that is already there fails: LB_DUPLICATE).
  * `item` may be a tree of another arena that lives at least as long. A container given to another
  * container must not change afterwards. */

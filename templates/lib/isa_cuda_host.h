@@ -277,17 +277,26 @@ ISA_FN int32_t isa_warp_isum(int32_t x) {
     return y;
 }
 
-/* What a lane brings to isa_warp_xor2; s is the same in all. */
-typedef struct isa_host_pair {
-    uint64_t x[2];
+/* What a lane brings to an exchange with lane l ^ s; s is the same in all. */
+template <typename T, uint32_t n>
+struct isa_host_given {
+    T x[n];
     uint32_t s;
-} isa_host_pair;
+};
 
-static inline void isa_host_xor2(const void *in, void *out) {
-    const isa_host_pair *lane = (const isa_host_pair *)in;
+template <typename T, uint32_t n>
+static void isa_host_exchange(const void *in, void *out) {
+    const isa_host_given<T, n> *lane = (const isa_host_given<T, n> *)in;
     for (uint32_t l = 0; l < 32; l++) {
-        memcpy((uint64_t *)out + 2 * l, lane[l ^ lane[l].s].x, 16);
+        memcpy((T *)out + n * l, lane[l ^ lane[l].s].x, n * sizeof(T));
     }
+}
+
+template <typename T, uint32_t n>
+static void isa_host_xor(const T *x, uint32_t s, T *out) {
+    isa_host_given<T, n> mine = {{}, s};
+    memcpy(mine.x, x, n * sizeof(T));
+    soft_warp(isa_host_exchange<T, n>, &mine, sizeof mine, out, n * sizeof(T));
 }
 
 static inline void isa_host_min64(const void *in, void *out) {
@@ -315,23 +324,8 @@ ISA_FN uint32_t isa_ballot(bool yes) {
     return y;
 }
 
-/* The same for isa_warp_xor8. */
-typedef struct isa_host_eight {
-    float x[8];
-    uint32_t s;
-} isa_host_eight;
-
-static inline void isa_host_xor8(const void *in, void *out) {
-    const isa_host_eight *lane = (const isa_host_eight *)in;
-    for (uint32_t l = 0; l < 32; l++) {
-        memcpy((float *)out + 8 * l, lane[l ^ lane[l].s].x, 32);
-    }
-}
-
 ISA_FN void isa_warp_xor8(const float (&x)[8], uint32_t s, float (&out)[8]) {
-    isa_host_eight mine = {{}, s};
-    memcpy(mine.x, x, sizeof x);
-    soft_warp(isa_host_xor8, &mine, sizeof mine, out, sizeof out);
+    isa_host_xor<float, 8>(x, s, out);
 }
 
 ISA_FN void isa_warp_sync() {
@@ -339,8 +333,7 @@ ISA_FN void isa_warp_sync() {
 }
 
 ISA_FN void isa_warp_xor2(const uint64_t x[2], uint32_t s, uint64_t out[2]) {
-    const isa_host_pair mine = {{x[0], x[1]}, s};
-    soft_warp(isa_host_xor2, &mine, sizeof mine, out, 16);
+    isa_host_xor<uint64_t, 2>(x, s, out);
 }
 
 ISA_FN uint64_t isa_warp_min64(uint64_t x) {
@@ -355,23 +348,9 @@ ISA_FN uint64_t isa_warp_scan64(uint64_t x) {
     return y;
 }
 
-/* What a lane brings to isa_warp_xor; s is the same in all. */
-typedef struct isa_host_word {
-    uint32_t x, s;
-} isa_host_word;
-
-static inline void isa_host_xor(const void *in, void *out) {
-    const isa_host_word *lane = (const isa_host_word *)in;
-    uint32_t *all = (uint32_t *)out;
-    for (uint32_t l = 0; l < 32; l++) {
-        all[l] = lane[l ^ lane[l].s].x;
-    }
-}
-
 ISA_FN uint32_t isa_warp_xor(uint32_t x, uint32_t s) {
-    const isa_host_word in = {x, s};
     uint32_t y;
-    soft_warp(isa_host_xor, &in, sizeof in, &y, sizeof y);
+    isa_host_xor<uint32_t, 1>(&x, s, &y);
     return y;
 }
 

@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -45,4 +46,18 @@ void plans_close(plans *p) {
     lg_result_close(&p->r);
     lb_arena_reset(&p->arena);
     unlink(p->path);
+}
+
+void plans_refused(const lg_plan *plan, const char *says) {
+    lb_arena memory;
+    lg_proof proof = {0};
+    lb_err e = {0};
+    lb_arena_init(&memory, "proof", UINT64_C(1) << 28);
+    if (lg_prove(plan, &memory, &proof, &e)) {
+        fail_msg("proved; expected: %s", says);
+    }
+    if (e.code != LB_PROOF || strstr(e.text, says) == NULL) {
+        fail_msg("code %d '%s'; expected: %s", (int)e.code, e.text, says);
+    }
+    lb_arena_reset(&memory);
 }

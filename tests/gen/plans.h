@@ -16,7 +16,7 @@ typedef struct plans_request {
     const char *types;  /* NULL = the recipe's */
     const char *target; /* NULL = "x86-64-v3" */
     uint32_t layers;    /* 0 = the recipe's */
-    uint64_t ctx, slots, chunk; /* 0: the model's, 1, 512 */
+    uint64_t ctx, slots, chunk; /* 0: the model's, 1, lagen's choice */
     bool weights;       /* real weights; else the file is a hole */
 } plans_request;
 
@@ -28,5 +28,8 @@ typedef struct plans {
 
 void plans_open(plans *p, const plans_request *rq);
 void plans_close(plans *p);
+
+/* The prover objects to the plan, with an error that has `says` in it. */
+void plans_refused(const lg_plan *plan, const char *says);
 
 #endif

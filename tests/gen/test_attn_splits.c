@@ -148,20 +148,6 @@ static void few_rows_stay_few(void **state) {
 
 /* ---- the prover */
 
-static void refused(const lg_plan *plan, const char *says) {
-    lb_arena memory;
-    lg_proof proof = {0};
-    lb_err e = {0};
-    lb_arena_init(&memory, "proof", UINT64_C(1) << 28);
-    if (lg_prove(plan, &memory, &proof, &e)) {
-        fail_msg("proved; expected: %s", says);
-    }
-    if (e.code != LB_PROOF || strstr(e.text, says) == NULL) {
-        fail_msg("code %d '%s'; expected: %s", (int)e.code, e.text, says);
-    }
-    lb_arena_reset(&memory);
-}
-
 /* The first launch of few rows' attention. */
 static lg_launch *few_of(const plans *p) {
     const lg_graph *g = p->r.plan->graph;
@@ -216,7 +202,7 @@ static void covers_are_proved(void **state) {
             c->last_axis = bends[i].last_axis;
             c->last_count = bends[i].last_count;
         }
-        refused(p.r.plan, bends[i].says);
+        plans_refused(p.r.plan, bends[i].says);
         *c = kept;
     }
     plans_close(&p);
@@ -233,11 +219,11 @@ static void shared_memory_is_its_own(void **state) {
     lg_goperand *read = (lg_goperand *)(uintptr_t)l[1].args[0];
     uint32_t kept = read->id;
     read->id = part;
-    refused(p.r.plan, "shared memory of 'part' is read by another launch");
+    plans_refused(p.r.plan, "shared memory of 'part' is read by another launch");
     read->id = kept;
     l->when = LG_WHEN_ANY;
     n->when = LG_WHEN_ANY;
-    refused(p.r.plan, "steps with the value of 'attn.part'");
+    plans_refused(p.r.plan, "steps with the value of 'attn.part'");
     plans_close(&p);
 }
 

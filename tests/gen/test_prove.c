@@ -278,20 +278,6 @@ static void facts_have_numbers(void **state) {
 
 /* ---- bends that need more than one change */
 
-static void refused(const lg_plan *plan, const char *says) {
-    lb_arena memory;
-    lg_proof proof = {0};
-    lb_err e = {0};
-    lb_arena_init(&memory, "proof", UINT64_C(1) << 28);
-    if (lg_prove(plan, &memory, &proof, &e)) {
-        fail_msg("proved; expected: %s", says);
-    }
-    if (e.code != LB_PROOF || strstr(e.text, says) == NULL) {
-        fail_msg("code %d '%s'; expected: %s", (int)e.code, e.text, says);
-    }
-    lb_arena_reset(&memory);
-}
-
 /* The number of a value by name and occurrence. */
 static uint32_t value_named(const lg_plan *plan, const char *name) {
     for (uint32_t i = 0; i < plan->graph->n_values; i++) {
@@ -312,7 +298,7 @@ static void live_values_must_be_apart(void **state) {
     lg_place *x = &p.r.plan->places[value_named(p.r.plan, "x")];
     lg_place *q = &p.r.plan->places[value_named(p.r.plan, "qkv")];
     q->offset = x->offset;
-    refused(p.r.plan, "shared");
+    plans_refused(p.r.plan, "shared");
     plans_close(&p);
 }
 
@@ -322,7 +308,7 @@ static void caches_must_be_apart(void **state) {
     plans_open(&p, &(plans_request){.recipe = "synth/llama-tiny", .ctx = 512, .chunk = 7});
     p.r.plan->places[value_named(p.r.plan, "kv.1.k")].offset =
         p.r.plan->places[value_named(p.r.plan, "kv.0.v")].offset;
-    refused(p.r.plan, "of 'kv.0.v' is shared");
+    plans_refused(p.r.plan, "of 'kv.0.v' is shared");
     plans_close(&p);
 }
 
@@ -331,7 +317,7 @@ static void weights_must_be_apart(void **state) {
     plans p;
     plans_open(&p, &(plans_request){.recipe = "synth/llama-tiny", .ctx = 512, .chunk = 7});
     p.r.plan->weights[3].offset = p.r.plan->weights[2].offset + 64;
-    refused(p.r.plan, "end of the weight before");
+    plans_refused(p.r.plan, "end of the weight before");
     plans_close(&p);
 }
 
@@ -345,9 +331,9 @@ static void order_matters(void **state) {
     lg_launch first = l[2];
     l[2] = l[3];
     l[3] = first;
-    refused(p.r.plan, "order: node");
+    plans_refused(p.r.plan, "order: node");
     g->n_nodes = 0;
-    refused(p.r.plan, "order: writes before the first read of 'attn_norm.q'");
+    plans_refused(p.r.plan, "order: writes before the first read of 'attn_norm.q'");
     plans_close(&p);
 }
 
@@ -365,7 +351,7 @@ static void no_launch_may_be_missing(void **state) {
         memcpy(all, p.r.plan->launches, n * sizeof *all);
         memmove(&p.r.plan->launches[i], &p.r.plan->launches[i + 1], (n - 1 - i) * sizeof *all);
         p.r.plan->n_launches--;
-        refused(p.r.plan, " of '");
+        plans_refused(p.r.plan, " of '");
         p.r.plan->n_launches++;
         memcpy(p.r.plan->launches, all, n * sizeof *all);
     }
@@ -386,15 +372,15 @@ static void coverage_is_of_the_value(void **state) {
     assert_true(lg_expr_parse("ceil_div(T, 2)", &p.arena, &half, &e));
     k->grid[0] = half;
     rows->tile = 2;
-    refused(p.r.plan, "coverage: row tile of 'y' is 1");
+    plans_refused(p.r.plan, "coverage: row tile of 'y' is 1");
     cover->rows_tile = 2;
     assert_true(lg_expr_parse("ceil_div(T, 2)", &p.arena, &rows->bound, &e));
     rows->tile = 1;
     cover->rows_tile = 1;
-    refused(p.r.plan, "bound of axis of 'rows' is 1, the limit is 2 (T=2");
+    plans_refused(p.r.plan, "bound of axis of 'rows' is 1, the limit is 2 (T=2");
     assert_true(lg_expr_parse("2 * T", &p.arena, &rows->bound, &e));
     k->grid[0] = rows->bound;
-    refused(p.r.plan, "bound of axis of 'rows' is 2, the limit is 1 (T=1");
+    plans_refused(p.r.plan, "bound of axis of 'rows' is 2, the limit is 1 (T=1");
     plans_close(&p);
 }
 
@@ -412,7 +398,7 @@ static void no_element_is_written_twice(void **state) {
     k->axes = axes;
     k->n_axes = 2;
     k->grid[1] = axes[1].bound;
-    refused(p.r.plan, "coverage: ctas that write one element of 'y' is 2");
+    plans_refused(p.r.plan, "coverage: ctas that write one element of 'y' is 2");
     plans_close(&p);
 }
 
@@ -427,10 +413,10 @@ static void rows_on_y_are_refused(void **state) {
     k->grid[1] = k->grid[0];
     rows->on = "y";
     assert_true(lg_expr_parse("1", &p.arena, &k->grid[0], &e));
-    refused(p.r.plan, "axis of 'rows' is one that grows with the request");
+    plans_refused(p.r.plan, "axis of 'rows' is one that grows with the request");
     k->per_launch[1] = 4;
     rows->base = "row_base";
-    refused(p.r.plan, "bases of a cut dimension of 'grid y' is 0");
+    plans_refused(p.r.plan, "bases of a cut dimension of 'grid y' is 0");
     plans_close(&p);
 }
 
@@ -467,9 +453,9 @@ static void cut_grids(void **state) {
     lg_hw_row hw = *plan->hw;
     hw.grid_y_max = 3;
     plan->hw = &hw;
-    refused(plan, "grid of 'grid y' is 4, the limit is 3 (T=4");
+    plans_refused(plan, "grid of 'grid y' is 4, the limit is 3 (T=4");
     params[k->n_params - 1].ctype = "uint64_t";
-    refused(plan, "row_base");
+    plans_refused(plan, "row_base");
     plans_close(&p);
 }
 
@@ -481,13 +467,13 @@ static void limits_of_the_row(void **state) {
     lg_hw_row hw = *p.r.plan->hw;
     p.r.plan->hw = &hw;
     hw.grid_x_max = 40;
-    refused(p.r.plan, "grid of 'grid x' is 41, the limit is 40 (T=41, L=41)");
+    plans_refused(p.r.plan, "grid of 'grid x' is 41, the limit is 40 (T=41, L=41)");
     hw.grid_x_max = 1 << 20;
     hw.grid_y_max = 7;
-    refused(p.r.plan, "grid of 'grid y' is 8, the limit is 7 (T=1, L=1)");
+    plans_refused(p.r.plan, "grid of 'grid y' is 8, the limit is 7 (T=1, L=1)");
     hw.grid_y_max = 1 << 20;
     hw.cta_threads_max = 0;
-    refused(p.r.plan, "block of 'k_embed");
+    plans_refused(p.r.plan, "block of 'k_embed");
     plans_close(&p);
 }
 
@@ -504,7 +490,7 @@ static void wide_indexes(void **state) {
             o[j].index_bits = 32;
         }
     }
-    refused(p.r.plan,
+    plans_refused(p.r.plan,
             "rope_kv (layer 0): largest index of 'k' is 2281701375, the limit is 2147483647 (T=1");
     plans_close(&p);
 }
@@ -516,9 +502,9 @@ static void rings_hold_window_and_step(void **state) {
     lg_gvalue *v =
         (lg_gvalue *)(uintptr_t)&p.r.plan->graph->values[value_named(p.r.plan, "kv.0.k")];
     v->positions = 256;
-    refused(p.r.plan, "ring of 'kv.0.k' is 512, the limit is 256");
+    plans_refused(p.r.plan, "ring of 'kv.0.k' is 512, the limit is 256");
     v->window = 251;
-    refused(p.r.plan, "ring of 'kv.0.k' is 257, the limit is 256");
+    plans_refused(p.r.plan, "ring of 'kv.0.k' is 257, the limit is 256");
     plans_close(&p);
 }
 
@@ -530,7 +516,7 @@ static void steps_too_large_to_try(void **state) {
     p.r.plan->limits.chunk = LG_CHUNK_MAX + 1;
     p.r.plan->limits.t_max = LG_CHUNK_MAX + 1;
     p.r.plan->limits.logit_rows_max = LG_LOGIT_ROWS;
-    refused(p.r.plan, "limits of 'chunk' is 131073, the limit is 131072");
+    plans_refused(p.r.plan, "limits of 'chunk' is 131073, the limit is 131072");
     plans_close(&p);
 }
 

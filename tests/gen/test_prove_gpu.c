@@ -14,20 +14,6 @@
 static const plans_request TINY = {
     .recipe = "synth/llama-tiny", .target = "sm_90", .ctx = 512, .chunk = 9, .slots = 2};
 
-static void refused(const lg_plan *plan, const char *says) {
-    lb_arena memory;
-    lg_proof proof = {0};
-    lb_err e = {0};
-    lb_arena_init(&memory, "proof", UINT64_C(1) << 28);
-    if (lg_prove(plan, &memory, &proof, &e)) {
-        fail_msg("proved; expected: %s", says);
-    }
-    if (e.code != LB_PROOF || strstr(e.text, says) == NULL) {
-        fail_msg("code %d '%s'; expected: %s", (int)e.code, e.text, says);
-    }
-    lb_arena_reset(&memory);
-}
-
 static void every_row_proves(void **state) {
     (void)state;
     size_t n = 0;
@@ -82,13 +68,13 @@ static void few_rows_have_their_kernel(void **state) {
         assert_int_equal(plan->kernels[k->few].few, k->few);
         uint32_t few = k->few;
         k->few = plan->n_kernels;
-        refused(plan, "kernel for few rows");
+        plans_refused(plan, "kernel for few rows");
         k->few = 0; /* embed: other parameters */
-        refused(plan, "parameter of the kernel for few rows");
+        plans_refused(plan, "parameter of the kernel for few rows");
         k->few = few;
         uint64_t block = plan->kernels[few].block;
         plan->kernels[few].block = 1056;
-        refused(plan, "is 1056, the limit is 1024");
+        plans_refused(plan, "is 1056, the limit is 1024");
         plan->kernels[few].block = block;
     }
     assert_true(n >= 5); /* the products */
@@ -112,7 +98,7 @@ static void one_bend(lg_plan *plan, lg_kernel *k, const bend *b) {
     if (b->ctas_per_sm != 0) {
         k->ctas_per_sm = b->ctas_per_sm == 1 ? 0 : b->ctas_per_sm;
     }
-    refused(plan, b->says);
+    plans_refused(plan, b->says);
     *k = kept;
 }
 
@@ -136,7 +122,7 @@ static void numbers_of_a_kernel(void **state) {
     lg_hw_row hw = *p.r.plan->hw;
     p.r.plan->hw = &hw;
     hw.regs_per_sm = 1024; /* a warp of 32 threads gets 256 of a quarter, 8 a thread */
-    refused(p.r.plan, "registers wanted of 'k_embed");
+    plans_refused(p.r.plan, "registers wanted of 'k_embed");
     plans_close(&p);
 }
 
@@ -161,11 +147,11 @@ static void early_reads_are_weights(void **state) {
     for (size_t i = 0; i < sizeof bends / sizeof *bends; i++) {
         k->early = &bends[i].name;
         k->n_early = 1;
-        refused(p.r.plan, bends[i].says);
+        plans_refused(p.r.plan, bends[i].says);
     }
     *k = kept;
     k->waits = false;
-    refused(p.r.plan, "waits for the launch in front");
+    plans_refused(p.r.plan, "waits for the launch in front");
     *k = kept;
     plans_close(&p);
 }
@@ -182,11 +168,11 @@ static void shared_memory_is_added_up_again(void **state) {
     lg_smem *s = (lg_smem *)(uintptr_t)&k->smem[0];
     uint64_t kept = s->bytes;
     s->bytes += 300000;
-    refused(p.r.plan, "shared bytes of a launch");
+    plans_refused(p.r.plan, "shared bytes of a launch");
     k->smem_bytes += 300000;
-    refused(p.r.plan, "shared bytes of a cta");
+    plans_refused(p.r.plan, "shared bytes of a cta");
     s->bytes = kept;
-    refused(p.r.plan, "shared bytes of a launch");
+    plans_refused(p.r.plan, "shared bytes of a launch");
     plans_close(&p);
 }
 
@@ -217,7 +203,7 @@ static void parameters_have_a_known_size(void **state) {
     lg_hw_row hw = *p.r.plan->hw;
     p.r.plan->hw = &hw;
     hw.param_bytes_max = 16;
-    refused(p.r.plan, "parameter bytes of 'k_embed");
+    plans_refused(p.r.plan, "parameter bytes of 'k_embed");
     plans_close(&p);
 }
 
@@ -228,14 +214,14 @@ static void the_step_has_its_place(void **state) {
     lg_plan *plan = p.r.plan;
     uint64_t offset = plan->step_offset;
     plan->step_offset = 0;
-    refused(plan, "'step'");
+    plans_refused(plan, "'step'");
     plan->step_offset = offset + 64;
-    refused(plan, "'step'");
+    plans_refused(plan, "'step'");
     plan->step_offset = offset + 1;
-    refused(plan, "'step'");
+    plans_refused(plan, "'step'");
     plan->step_offset = offset;
     plan->step_bytes -= 4;
-    refused(plan, "'step'");
+    plans_refused(plan, "'step'");
     plans_close(&p);
 }
 
