@@ -339,11 +339,11 @@ def stopped(arguments, folder, allowed):
 def stopping_synth_leaves_nothing():
     folder = FOLDER / "synths"
     folder.mkdir()
-    stopped(["synth", "synth/llama-576", "--layers", 30, "--types", "f32", "-o", folder / "m.gguf"], folder, set())
+    stopped(["synth", "synth/llama-576", "--types", "f32", "-o", folder / "m.gguf"], folder, set())
 
 
 def stopping_a_pack_leaves_nothing():
-    model = synth("large.gguf", "synth/llama-576", "--layers", 12, "--types", "f32")
+    model = synth("large.gguf", "synth/llama-576", "--types", "f32")
     folder = FOLDER / "packs"
     folder.mkdir()
     stopped(["emit", "-m", model, "--arch", "x86-64-v3", "-o", folder / "p"], folder, set())
