@@ -112,6 +112,7 @@ bool rt_identity_compare(const rt_model *m, const char *flags, lb_err *err) {
 static const char *cpu_name(char *line, size_t size) {
     FILE *f = fopen("/proc/cpuinfo", "re");
     const char *name = NULL;
+    line[0] = '\0'; /* where nothing can be read */
     while (f != NULL && name == NULL && fgets(line, (int)size, f) != NULL) {
         name = strncmp(line, "model name", 10) == 0 ? strchr(line, ':') : NULL;
     }
