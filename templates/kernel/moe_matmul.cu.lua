@@ -57,13 +57,6 @@ local function parts_of_kind(op, kind, text)
   return join(lines, "\n")
 end
 
-local function type_number(op, m)
-  for i, quant in ipairs(moe.types(op)) do
-    if quant.type == m.type then return i - 1 end
-  end
-  fail("no such type")
-end
-
 %%template place_set(op, set)
 % local gated, routed = op.stage == "gated", set.name == "routed"
 % for i, m in ipairs(set.of) do
@@ -72,13 +65,13 @@ end
 ${i == 1 and "if (!is_up) {" or "} else {"}
     weights = ${from};
 % if #moe.types(op) > 1 then
-    type = ${type_number(op, m)};
+    type = ${stream.number(moe.types(op), m)};
 % end
 ${i == 2 and "}" or ""}
 % else
 weights = ${from};
 % if #moe.types(op) > 1 then
-type = ${type_number(op, m)};
+type = ${stream.number(moe.types(op), m)};
 % end
 % end
 % end

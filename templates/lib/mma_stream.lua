@@ -14,6 +14,14 @@ local STRIDE = 272
 -- Rows that a group's scales have room for: 2 more, so that groups do not lie in the same banks.
 local ROOM = ROWS + 2
 
+-- Number of a matrix's type among those of a list: what `type` says in a kernel.
+function module.number(list, m)
+  for i, quant in ipairs(list) do
+    if quant.type == m.type then return i - 1 end
+  end
+  fail("no type '" .. m.type .. "' in the list")
+end
+
 local function ints(list)
   local out = {}
   for _, quant in ipairs(list) do

@@ -39,14 +39,6 @@ function module.describe(op)
 end
 
 %%lua
--- Number of a part's type among those of all.
-local function type_of(facts, part)
-  for i, quant in ipairs(parts.types(facts)) do
-    if quant.type == part.type then return i - 1 end
-  end
-  fail("no such type")
-end
-
 -- C text of an atom's products of one kind of types, "int" or "float"; nothing where the warp's type is of the other.
 local function call_parts(op, facts, kind, room)
   local swiglu, lines = op.epilogue == "swiglu", {}
@@ -114,9 +106,9 @@ ${cuda.open(d)}
     const uint32_t strip_bytes = ${parts.pick(facts, function(part) return part.strip_bytes end)};
 % end
 % if #types > 1 and swiglu then
-    const uint32_t type = is_up ? ${type_of(facts, facts[2])} : ${type_of(facts, facts[1])};
+    const uint32_t type = is_up ? ${stream.number(parts.types(facts), facts[2])} : ${stream.number(parts.types(facts), facts[1])};
 % elseif #types > 1 and int then
-    const uint32_t type = ${parts.pick(facts, function(part) return type_of(facts, part) end)};
+    const uint32_t type = ${parts.pick(facts, function(part) return stream.number(parts.types(facts), part) end)};
 % end
     const uint32_t mine = ${n_strips} * (strip - first) + w % ${n_strips};
     const uint8_t *weights = matrix + (size_t)mine * strip_bytes;
