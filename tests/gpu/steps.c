@@ -115,7 +115,17 @@ static bool several(rt_engine *e, const rt_memory *twin, lb_err *err) {
 /* Nothing runs for no rows, and nothing changes. */
 static bool nothing(rt_engine *e, lb_err *err) {
     const rt_step none = {0};
-    return e->model->step(e->memory.arenas, &none, e->pool, err) && rt_engine_step(e, NULL, 0, err);
+    uint8_t before[LB_DIGEST_BYTES];
+    uint8_t after[LB_DIGEST_BYTES];
+    lb_arena arena;
+    lb_arena_init(&arena, "caches", UINT64_C(1) << 30);
+    bool ok = rt_memory_digest(e->model, &e->memory, RT_ARENA_KV, &arena, before, err) &&
+              e->model->step(e->memory.arenas, &none, e->pool, err) &&
+              rt_engine_step(e, NULL, 0, err) &&
+              rt_memory_digest(e->model, &e->memory, RT_ARENA_KV, &arena, after, err);
+    lb_arena_reset(&arena);
+    return ok && (memcmp(before, after, sizeof before) == 0 ||
+                  lb_err_set(err, LB_PROOF, "a step of no rows changed the caches"));
 }
 
 int main(int argc, char **argv) {
