@@ -84,7 +84,7 @@ uint32_t rt_reuse_choose(rt_reuse *r, const bool *busy, const uint32_t *prompt, 
 }
 
 /* The slot's content goes to the store: all of it, and the rings around the end of its prompt. */
-static bool save(rt_reuse *r, uint32_t i, lb_err *err) {
+bool rt_reuse_save(rt_reuse *r, uint32_t i, lb_err *err) {
     const rt_seq *q = &r->engine->seqs[i];
     slot *s = &r->slots[i];
     if (r->store == NULL || q->n_tokens <= s->n_saved || q->n_tokens < RT_PAGE) {
@@ -98,10 +98,6 @@ static bool save(rt_reuse *r, uint32_t i, lb_err *err) {
     s->unmarked = 0;
     s->n_saved = q->n_tokens;
     return true;
-}
-
-bool rt_reuse_save(rt_reuse *r, uint32_t i, lb_err *err) {
-    return save(r, i, err);
 }
 
 /* A prompt that goes on from the slot's last one leaves behind no more than the end of an answer
@@ -182,7 +178,7 @@ bool rt_reuse_begin(rt_reuse *r, uint32_t i, const uint32_t *prompt, uint32_t n,
     bool ok = true;
     s->used_at = ++r->clock;
     if (r->store != NULL) {
-        ok = (goes_on(r, i, prompt, n) || save(r, i, err)) && borrow(r, i, prompt, n, err);
+        ok = (goes_on(r, i, prompt, n) || rt_reuse_save(r, i, err)) && borrow(r, i, prompt, n, err);
     }
     uint32_t known = ok ? rt_prefix_known(r->store, prompt, n - 1) : 0;
     if (ok) {
