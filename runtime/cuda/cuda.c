@@ -105,7 +105,7 @@ static void stop(rt_cuda *c) {
     if (c->context != NULL) {
         c->d.cuCtxSetCurrent(c->context);
         for (uint32_t i = 0; i < 2 * RT_CUDA_GRAPHS; i++) {
-            rt_cu_graph_exec graph = c->graphs[i / RT_CUDA_GRAPHS][i % RT_CUDA_GRAPHS];
+            rt_cu_graph_exec graph = c->graphs[i / RT_CUDA_GRAPHS][i % RT_CUDA_GRAPHS].exec;
             if (graph != NULL) {
                 c->d.cuGraphExecDestroy(graph);
             }

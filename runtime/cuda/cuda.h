@@ -20,6 +20,17 @@ typedef struct rt_cuda_board {
     size_t total_bytes;
 } rt_cuda_board;
 
+/* The launches that a step has made so far; the first and the last stand for all in messages. */
+typedef struct rt_cuda_span {
+    uint32_t n;
+    rt_gpu_launch first, last; /* if n > 0 */
+} rt_cuda_span;
+
+typedef struct rt_cuda_graph {
+    rt_cu_graph_exec exec; /* NULL: none */
+    rt_cuda_span span;
+} rt_cuda_graph;
+
 struct rt_cuda {
     rt_cuda_driver d;
     const rt_model *model;
@@ -34,12 +45,13 @@ struct rt_cuda {
     uint8_t *stages[RT_CUDA_STAGES];         /* pinned, until ready */
     rt_cu_module *modules;                   /* [n_kernels] */
     rt_cu_function *functions;               /* [n_kernels] */
-    /* of decode with i + 1 rows, or NULL: [0] gives logits, [1] choices */
-    rt_cu_graph_exec graphs[2][RT_CUDA_GRAPHS];
+    /* of decode with i + 1 rows: [0] gives logits, [1] choices */
+    rt_cuda_graph graphs[2][RT_CUDA_GRAPHS];
     bool shared; /* the device's memory is the host's too */
     uint64_t free_before,
         free_after; /* bytes free on the device before the arenas, and when ready */
     const rt_trace *trace; /* of the running step, or NULL */
+    rt_cuda_span span;     /* of the running step */
     bool lost;
 };
 

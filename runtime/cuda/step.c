@@ -3,14 +3,36 @@
  *
  * Steps of decode (one row and one logit row for each of the first n sequences) replay a graph that
  * was captured from the same calls at start, one with logits and one with choices. A graph that is
- * refused is run again call by call, to name the launch; the step fails all the same. */
+ * refused is run again call by call, to name the launch; the step fails all the same. Where a
+ * message cannot know the launch it names the first and the last of the step. */
 #include "cuda/cuda.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { HEAD_BYTES = 64 };
+enum { HEAD_BYTES = 64, LAUNCH_TEXT_BYTES = 96 };
+
+/* "launch matmul of ffn_down_weight of layer 3, grid 4 x 36 x 1" */
+static void launch_text(const rt_gpu_launch *l, char out[LAUNCH_TEXT_BYTES]) {
+    char layer[32] = "";
+    if (l->layer >= 0) {
+        snprintf(layer, sizeof layer, " of layer %" PRId32, l->layer);
+    }
+    snprintf(out, LAUNCH_TEXT_BYTES, "launch %s%s, grid %u x %u x %u", l->what, layer, l->grid[0],
+             l->grid[1], l->grid[2]);
+}
+
+/* Puts what ran, or should have, in front of `err`. */
+static bool blame(const rt_cuda *c, const char *what, const rt_step *s, lb_err *err) {
+    char first[LAUNCH_TEXT_BYTES] = "no launch";
+    char last[LAUNCH_TEXT_BYTES] = "none";
+    if (c->span.n > 0) {
+        launch_text(&c->span.first, first);
+        launch_text(&c->span.last, last);
+    }
+    return lb_err_prefix(err, "%s: %s, to %s, T=%u", what, first, last, s->n_rows);
+}
 
 static uint64_t put_words(uint8_t *to, uint64_t at, const uint32_t *from, uint32_t n) {
     memcpy(to + at, from, (size_t)n * sizeof *from);
@@ -69,15 +91,15 @@ bool rt_cuda_launch(rt_cuda *c, const rt_gpu_launch *l, const void *params, cons
                                         .attrs = &overlap,
                                         .n_attrs = k->overlaps ? 1 : 0};
     void *list[] = {(void *)(uintptr_t)params};
+    c->span.first = c->span.n == 0 ? *l : c->span.first;
+    c->span.last = *l;
+    c->span.n++;
     if (RT_CU_CALL(&c->d, err, cuLaunchKernelEx, &config, c->functions[l->kernel], list, NULL)) {
         return true;
     }
-    char layer[32] = "";
-    if (l->layer >= 0) {
-        snprintf(layer, sizeof layer, " of layer %" PRId32, l->layer);
-    }
-    return lb_err_prefix(err, "launch %s%s, grid %u x %u x %u, T=%u", l->what, layer, l->grid[0],
-                         l->grid[1], l->grid[2], step->n_rows);
+    char text[LAUNCH_TEXT_BYTES];
+    launch_text(l, text);
+    return lb_err_prefix(err, "%s, T=%u", text, step->n_rows);
 }
 
 /* n bytes of the IO arena back to their mirror. */
@@ -100,6 +122,7 @@ static bool fetch_logits(rt_cuda *c, const rt_step *s, lb_err *err) {
 static bool calls(rt_cuda *c, const rt_step *s, uint64_t block_bytes, lb_err *err) {
     const rt_model *m = c->model;
     uint64_t at = m->gpu->step_offset_bytes;
+    c->span.n = 0;
     if (!RT_CU_CALL(&c->d, err, cuMemcpyHtoDAsync_v2, c->arenas[RT_ARENA_IO] + at, c->io + at,
                     block_bytes, c->stream)) {
         return lb_err_prefix(err, "the step's block, T=%u", s->n_rows);
@@ -114,7 +137,7 @@ static bool calls(rt_cuda *c, const rt_step *s, uint64_t block_bytes, lb_err *er
 
 static bool wait(rt_cuda *c, const rt_step *s, lb_err *err) {
     return RT_CU_CALL(&c->d, err, cuStreamSynchronize, c->stream) ||
-           lb_err_prefix(err, "running a step of T=%u", s->n_rows);
+           blame(c, "running", s, err);
 }
 
 static bool is_undecided(const rt_cuda *c, const rt_step *s) {
@@ -132,11 +155,11 @@ static bool finish(rt_cuda *c, const rt_step *s, lb_err *err) {
     return wait(c, s, err) && (!is_undecided(c, s) || (fetch_logits(c, s, err) && wait(c, s, err)));
 }
 
-/* After a refused call: what was queued before it must be over before buffers are used again. */
+/* After a refused call: what was queued before it must be over before buffers are used again, or it
+ * would run with the next step's rows. A device of which nobody can know that is lost. */
 static void settle(rt_cuda *c, lb_err *err) {
-    lb_err why = {0};
-    if (!RT_CU_CALL(&c->d, &why, cuStreamSynchronize, c->stream) && why.code == LB_DEVICE_LOST &&
-        err != NULL) {
+    if (!RT_CU_CALL(&c->d, NULL, cuStreamSynchronize, c->stream) && err->code != LB_DEVICE_LOST) {
+        lb_err_prefix(err, "device lost");
         err->code = LB_DEVICE_LOST;
     }
 }
@@ -147,25 +170,28 @@ static bool run(rt_cuda *c, const rt_step *s, uint64_t block_bytes, lb_err *err)
 
 /* The graph for this step, or NULL: decode takes one row of each of n sequences and all their
  * logits. */
-static rt_cu_graph_exec *graph_of(rt_cuda *c, const rt_step *s) {
+static const rt_cuda_graph *graph_of(rt_cuda *c, const rt_step *s) {
     bool decode = s->n_rows == s->n_seqs && s->n_rows == s->n_logits && s->n_rows <= RT_CUDA_GRAPHS;
-    rt_cu_graph_exec *graphs = c->graphs[s->picks != NULL];
-    return decode && c->trace == NULL && graphs[s->n_rows - 1] != NULL ? &graphs[s->n_rows - 1]
-                                                                       : NULL;
+    const rt_cuda_graph *g = decode ? &c->graphs[s->picks != NULL][s->n_rows - 1] : NULL;
+    return decode && c->trace == NULL && g->exec != NULL ? g : NULL;
 }
 
-static bool replay(rt_cuda *c, rt_cu_graph_exec graph, const rt_step *s, uint64_t block_bytes,
+static bool replay(rt_cuda *c, const rt_cuda_graph *graph, const rt_step *s, uint64_t block_bytes,
                    lb_err *err) {
-    if (RT_CU_CALL(&c->d, err, cuGraphLaunch, graph, c->stream)) {
+    c->span = graph->span;
+    if (RT_CU_CALL(&c->d, err, cuGraphLaunch, graph->exec, c->stream)) {
         return finish(c, s, err);
     }
-    lb_err_prefix(err, "graph of decode, %u launches, T=%u", c->model->gpu->n_launches, s->n_rows);
+    blame(c, "graph of decode", s, err);
     lb_err why = {0};
-    if (err != NULL && err->code != LB_DEVICE_LOST && !run(c, s, block_bytes, &why)) {
-        *err = why;
-        lb_err_prefix(err, "a graph was refused, then");
+    if (err->code == LB_DEVICE_LOST) {
+        return false;
     }
-    return false;
+    if (run(c, s, block_bytes, &why)) {
+        return lb_err_prefix(err, "refused at once, not one by one");
+    }
+    *err = why;
+    return lb_err_prefix(err, "a graph was refused, then");
 }
 
 bool rt_cuda_step(uint8_t *const *arenas, const rt_step *s, lb_err *err) {
@@ -183,8 +209,10 @@ bool rt_cuda_step(uint8_t *const *arenas, const rt_step *s, lb_err *err) {
     bool ok = RT_CU_CALL(&c->d, &own, cuCtxSetCurrent, c->context);
     if (ok) {
         uint64_t n = rt_cuda_pack_step(s, c->arenas[RT_ARENA_IO] + at, c->io + at);
-        rt_cu_graph_exec *graph = graph_of(c, s);
-        ok = graph != NULL ? replay(c, *graph, s, n, &own) : run(c, s, n, &own);
+        const rt_cuda_graph *graph = graph_of(c, s);
+        ok = graph != NULL ? replay(c, graph, s, n, &own) : run(c, s, n, &own);
+    } else {
+        lb_err_prefix(&own, "a step of T=%u", s->n_rows);
     }
     if (!ok) {
         settle(c, &own);
@@ -229,7 +257,7 @@ static void make_prefill(dummy *t, uint32_t n, uint32_t n_logits) {
         n, 1, n < n_logits ? n : n_logits, t->zeros, t->zeros, t->count, t->zeros, t->count, NULL};
 }
 
-static bool capture(rt_cuda *c, const rt_step *s, rt_cu_graph_exec *out, lb_err *err) {
+static bool capture(rt_cuda *c, const rt_step *s, rt_cuda_graph *out, lb_err *err) {
     uint64_t at = c->model->gpu->step_offset_bytes;
     uint64_t n = rt_cuda_pack_step(s, c->arenas[RT_ARENA_IO] + at, c->io + at);
     rt_cu_graph graph = NULL;
@@ -242,7 +270,8 @@ static bool capture(rt_cuda *c, const rt_step *s, rt_cu_graph_exec *out, lb_err 
     if (ok && !ended && err != NULL) {
         *err = late;
     }
-    ok = ok && ended && RT_CU_CALL(&c->d, err, cuGraphInstantiateWithFlags, out, graph, 0);
+    ok = ok && ended && RT_CU_CALL(&c->d, err, cuGraphInstantiateWithFlags, &out->exec, graph, 0);
+    out->span = c->span;
     if (graph != NULL) {
         c->d.cuGraphDestroy(graph);
     }

@@ -8,6 +8,9 @@ typedef unsigned lagen_recorder_calls_fn(void);
 /* The k-th call from now on (1: the next) is not made and returns `code`; 0 takes the order back. A
  * code after which a context is of no use is returned by every later call too. */
 typedef void lagen_recorder_fail_fn(unsigned k, unsigned code);
+/* Behind the failure that was ordered last, others: `after` calls from one to the next (0: none), with
+ * a code of their own, `times` in all with the first (0: no end). */
+typedef void lagen_recorder_fail_again_fn(unsigned after, unsigned code, unsigned times);
 /* Launches made, those of replayed graphs included; bytes of device memory taken now. */
 typedef unsigned long long lagen_recorder_launches_fn(void);
 typedef unsigned long long lagen_recorder_bytes_fn(void);

@@ -55,6 +55,15 @@ typedef struct rec_alloc {
 
 typedef enum rec_capture { REC_NOT, REC_CAPTURING, REC_SPOILT } rec_capture;
 
+/* Failures on order. */
+typedef struct rec_failure {
+    unsigned at; /* number of the call that fails; 0: none */
+    rt_cu_result code;
+    unsigned again; /* calls from one failure to the next; 0: there is no other */
+    rt_cu_result again_code;
+    unsigned times; /* failures to come; 0: no end */
+} rec_failure;
+
 typedef struct rec_state {
     pthread_mutex_t lock;
     bool loaded;      /* settings were read */
@@ -63,9 +72,9 @@ typedef struct rec_state {
     FILE *log;
     rec_alloc allocs[REC_ALLOCS_MAX];
     unsigned long long device_bytes, launches;
-    unsigned calls, fail_at; /* number of the call that fails; 0: none */
-    rt_cu_result fail_code,
-        lost; /* lost: what every call returns after an error that takes the context */
+    unsigned calls;
+    rec_failure fail;
+    rt_cu_result lost; /* what every call returns after an error that takes the context */
     const char *last;
     unsigned contexts;
     rec_capture capture;

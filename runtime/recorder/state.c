@@ -81,8 +81,11 @@ void rec_note(const char *format, ...) {
 static void load_settings(void) {
     rec_settings_load(&rec.s);
     if (rec.s.fail_call != 0) {
-        rec.fail_at = (unsigned)rec.s.fail_call;
-        rec.fail_code = (rt_cu_result)rec.s.fail_code;
+        rec.fail = (rec_failure){.at = (unsigned)rec.s.fail_call,
+                                 .code = (rt_cu_result)rec.s.fail_code,
+                                 .again = (unsigned)rec.s.fail_again,
+                                 .again_code = (rt_cu_result)rec.s.fail_again_code,
+                                 .times = (unsigned)rec.s.fail_times};
     }
     if (rec.log != NULL) {
         fclose(rec.log);
@@ -104,6 +107,15 @@ static bool takes_context(rt_cu_result r) {
            (r >= RT_CU_HARDWARE_STACK_ERROR && r <= RT_CU_LAUNCH_FAILED) || r == RT_CU_ASSERT;
 }
 
+/* The failure that is due now; the next one takes its place. */
+static rt_cu_result fail_now(rec_failure *f) {
+    rt_cu_result code = f->code;
+    f->at = f->again == 0 || f->times == 1 ? 0 : f->at + f->again;
+    f->times -= f->times > 0;
+    f->code = f->again_code;
+    return code;
+}
+
 rt_cu_result rec_enter(const char *call, rec_needs needs) {
     pthread_mutex_lock(&rec.lock);
     if (!rec.loaded) {
@@ -114,13 +126,13 @@ rt_cu_result rec_enter(const char *call, rec_needs needs) {
     if (rec.s.log_calls != 0) {
         rec_note("call %u %s", rec.calls, call);
     }
-    if (rec.fail_at != 0 && rec.calls == rec.fail_at) {
-        rec.fail_at = 0;
-        rec.lost = takes_context(rec.fail_code) ? rec.fail_code : RT_CU_SUCCESS;
-        return rec.fail_code;
-    }
     if (rec.lost != RT_CU_SUCCESS) {
         return rec.lost;
+    }
+    if (rec.fail.at != 0 && rec.calls == rec.fail.at) {
+        rt_cu_result code = fail_now(&rec.fail);
+        rec.lost = takes_context(code) ? code : RT_CU_SUCCESS;
+        return code;
     }
     if (needs != REC_NOTHING && !rec.initialized) {
         return rec_refuse(REC_not_initialized);
@@ -143,6 +155,7 @@ rt_cu_result rec_leave(const char *call, rt_cu_result result) {
 
 lagen_recorder_calls_fn lagen_recorder_calls;
 lagen_recorder_fail_fn lagen_recorder_fail;
+lagen_recorder_fail_again_fn lagen_recorder_fail_again;
 lagen_recorder_launches_fn lagen_recorder_launches;
 lagen_recorder_bytes_fn lagen_recorder_bytes;
 lagen_recorder_last_fn lagen_recorder_last;
@@ -156,8 +169,15 @@ void lagen_recorder_fail(unsigned k, unsigned code) {
     if (!rec.loaded) {
         load_settings();
     }
-    rec.fail_at = k == 0 ? 0 : rec.calls + k;
-    rec.fail_code = code;
+    rec.fail = (rec_failure){.at = k == 0 ? 0 : rec.calls + k, .code = code};
+    pthread_mutex_unlock(&rec.lock);
+}
+
+void lagen_recorder_fail_again(unsigned after, unsigned code, unsigned times) {
+    pthread_mutex_lock(&rec.lock);
+    rec.fail.again = after;
+    rec.fail.again_code = code;
+    rec.fail.times = times;
     pthread_mutex_unlock(&rec.lock);
 }
 

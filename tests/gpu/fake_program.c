@@ -231,6 +231,7 @@ void fake_control_open(fake_control *c) {
     assert(c->library != NULL);
     *(void **)&c->calls = sym(c->library, "lagen_recorder_calls");
     *(void **)&c->fail_at = sym(c->library, "lagen_recorder_fail");
+    *(void **)&c->fail_again = sym(c->library, "lagen_recorder_fail_again");
     *(void **)&c->launches = sym(c->library, "lagen_recorder_launches");
     *(void **)&c->bytes = sym(c->library, "lagen_recorder_bytes");
     *(void **)&c->last = sym(c->library, "lagen_recorder_last");

@@ -56,6 +56,7 @@ typedef struct fake_control {
     void *library;
     lagen_recorder_calls_fn *calls;
     lagen_recorder_fail_fn *fail_at;
+    lagen_recorder_fail_again_fn *fail_again;
     lagen_recorder_launches_fn *launches;
     lagen_recorder_bytes_fn *bytes;
     lagen_recorder_last_fn *last;

@@ -2,10 +2,13 @@
  * makes of one, steps of several sequences through the engine.
  *
  *   request edges FOLDER T...      one step of each T; prints T and the number of launches
- *   request failures FOLDER        fails each call of a request once, on the recorder or an
- * emulator; the request goes on, and the next succeeds, with the same bits request slots FOLDER all
- * slots, each at a depth of its own, together and alone: the same bits; on any driver Exit status 1
- * with a line on what went wrong. */
+ *   request failures FOLDER        fails each call of a request once, and where that refuses a
+ *                                  graph, each call that then looks for the launch; on the recorder
+ *                                  or an emulator. The request goes on, and the next succeeds, with
+ *                                  the same bits
+ *   request slots FOLDER           all slots, each at a depth of its own, together and alone: the
+ *                                  same bits; on any driver
+ * Exit status 1 with a line on what went wrong. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdio.h>
@@ -18,10 +21,11 @@
 #include "recorder/control.h"
 #include "session.h"
 
-enum { PROMPT = 11, ANSWER = 3 };
+enum { PROMPT = 9, ANSWER = 2 }; /* more rows than few: both texts of a product */
 
 static lagen_recorder_calls_fn *calls;
 static lagen_recorder_fail_fn *fail_at;
+static lagen_recorder_fail_again_fn *fail_again;
 static lagen_recorder_launches_fn *launches;
 
 static void *sym(void *library, const char *name) {
@@ -41,6 +45,7 @@ static void find_control(void) {
     }
     *(void **)&calls = sym(library, "lagen_recorder_calls");
     *(void **)&fail_at = sym(library, "lagen_recorder_fail");
+    *(void **)&fail_again = sym(library, "lagen_recorder_fail_again");
     *(void **)&launches = sym(library, "lagen_recorder_launches");
 }
 
@@ -64,11 +69,10 @@ static bool feed_to(rt_engine *e, uint32_t seq, uint32_t n, uint32_t most, lb_er
     return true;
 }
 
-/* A request of two sequences, from where they stand: a prompt by pieces, an answer token by token,
- * then a step of both, whose logits [2][n_vocab] are kept. */
+/* A request of two sequences, from where they stand: prompts at once, an answer token by token, then a step of both, whose logits [2][n_vocab] are kept. */
 static bool request(rt_engine *e, float *logits, lb_err *err) {
     uint32_t n_vocab = e->model->n_vocab;
-    if (!feed_to(e, 0, PROMPT, 4, err) || !feed_to(e, 0, PROMPT + ANSWER, 1, err) ||
+    if (!feed_to(e, 0, PROMPT, PROMPT, err) || !feed_to(e, 0, PROMPT + ANSWER, 1, err) ||
         !feed_to(e, 1, 2, 2, err)) {
         return false;
     }
@@ -97,36 +101,47 @@ static int bad(const char *what, unsigned k, const lb_err *err) {
 static const char *missing(const char *text, bool *names_launch) {
     *names_launch = strstr(text, "launch ") != NULL && strstr(text, ", grid ") != NULL &&
                     strstr(text, ", T=") != NULL;
-    bool graph = strstr(text, "graph of decode, ") != NULL && strstr(text, ", T=") != NULL;
-    if (strstr(text, "cuLaunchKernelEx") != NULL && !*names_launch) {
-        return "a launch error names no launch, grid or T";
+    bool launch = strstr(text, "cuLaunchKernelEx") != NULL ||
+                  strstr(text, "cuGraphLaunch") != NULL ||
+                  strstr(text, "cuStreamSynchronize") != NULL;
+    if (launch && !*names_launch) {
+        return "the error names no launch, grid or T";
     }
-    if (strstr(text, "cuGraphLaunch") != NULL && !graph) {
-        return "a graph's error names no graph or T";
-    }
-    if (strstr(text, "cuCtxSetCurrent") == NULL && strstr(text, "T=") == NULL) {
-        return "the error names no T";
-    }
-    return NULL;
+    return strstr(text, "T=") == NULL ? "the error names no T" : NULL;
 }
 
-/* Fails the k-th call of a request. *made: calls that it made; *done: none failed. */
-static int fail_one(rt_engine *e, unsigned k, const float *want, float *got, unsigned *named,
-                    bool *done) {
+typedef struct failing {
+    const float *want; /* logits of an undisturbed request */
+    float *got;
+    unsigned made;    /* requests that failed */
+    unsigned named;   /* errors that named a launch */
+    unsigned looked;  /* failures while the launch was looked for that a graph was refused for */
+    unsigned behind;  /* of the last request: calls that looked for it */
+    bool done;        /* of the last request: nothing failed */
+} failing;
+
+/* Fails the k-th call of a request, and the one `then` calls behind it (0: none). */
+static int fail_one(rt_engine *e, unsigned k, unsigned then, failing *f) {
     lb_err err = {0};
     bool names_launch = false;
+    float *got = f->got;
+    const float *want = f->want;
     size_t n_bytes = 2 * (size_t)e->model->n_vocab * sizeof *got;
     unsigned before = calls();
     fail_at(k, RT_CU_INVALID_VALUE);
+    fail_again(then, RT_CU_LAUNCH_OUT_OF_RESOURCES, 2);
     bool ok = request_anew(e, got, &err);
     unsigned made = calls() - before;
     fail_at(0, 0);
-    *done = ok && made < k;
+    f->done = ok && made < k;
+    f->behind = made - k - !ok; /* the last call waits for what was queued */
     if (ok) {
-        return *done ? 0 : bad("a failed call went unseen", k, &err);
+        return f->done ? 0 : bad("a failed call went unseen", k, &err);
     }
     const char *what = missing(err.text, &names_launch);
-    *named += names_launch;
+    f->made++;
+    f->named += names_launch;
+    f->looked += strstr(err.text, "a graph was refused, then: ") != NULL;
     if (what != NULL) {
         return bad(what, k, &err);
     }
@@ -139,22 +154,34 @@ static int fail_one(rt_engine *e, unsigned k, const float *want, float *got, uns
     return 0;
 }
 
+/* Fails the k-th call and, if that refuses a graph, each of those that then look for the launch. */
+static int fail_and_again(rt_engine *e, unsigned k, failing *f) {
+    int status = fail_one(e, k, 0, f);
+    unsigned behind = f->done ? 0 : f->behind;
+    unsigned looked = f->looked;
+    for (unsigned m = 1; status == 0 && m <= behind; m++) {
+        status = fail_one(e, k, m, f);
+    }
+    lb_err err = {.text = "a failure while the launch was looked for went unseen"};
+    return status != 0 || f->looked == looked + behind ? status : bad("a graph", k, &err);
+}
+
 static int failures(rt_engine *e) {
     lb_err err = {0};
     size_t n = 2 * (size_t)e->model->n_vocab;
     float *want = calloc(2 * n, sizeof *want);
-    unsigned named = 0;
-    bool done = false;
+    failing f = {.want = want, .got = want + n};
     int status = want == NULL || !request_anew(e, want, &err) ? bad("undisturbed", 0, &err) : 0;
     unsigned k = 0;
-    while (status == 0 && !done) {
-        status = fail_one(e, ++k, want, want + n, &named, &done);
+    while (status == 0 && !f.done) {
+        status = fail_and_again(e, ++k, &f);
     }
     if (status == 0) {
-        printf("%u calls, each failed once; %u errors name a launch\n", k - 1, named);
+        printf("%u calls, each failed once; %u failures, %u name a launch, %u behind a graph\n",
+               k - 1, f.made, f.named, f.looked);
     }
     free(want);
-    return status != 0 ? status : named > 0 ? 0 : bad("no error named a launch", k, &err);
+    return status;
 }
 
 /* Fills every slot to a depth of its own: 5, 8, 11, ... tokens. */

@@ -222,8 +222,9 @@ static void fail_each_call(running *r, make_step *step, uint32_t T) {
         }
         assert_int_equal(err.code, LB_REFUSED);
         assert_text(err, "CUDA_ERROR_INVALID_VALUE");
-        if (k > 1) { /* the first makes the context current */
-            assert_text(err, rows);
+        assert_text(err, rows);
+        if (k > 2) { /* the context, the block or the graph, launches, what comes back */
+            assert_true(strstr(err.text, "grid ") != NULL || strstr(err.text, " rows, ") != NULL);
         }
         if (!step(&r->p, &r->mem, T, &err)) {
             fail_msg("after call %u: %s", k, err.text);
@@ -255,8 +256,97 @@ static void launch_errors_name_all(void **state) {
                         "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES");
     r->control.fail_at(2, RT_CU_INVALID_VALUE);
     assert_false(fake_program_decode(&r->p, &r->mem, 2, &r->err));
-    assert_text(r->err,
-                "graph of decode, 3 launches, T=2: cuGraphLaunch: CUDA_ERROR_INVALID_VALUE");
+    assert_text(r->err, "refused at once, not one by one: graph of decode: launch embed of "
+                        "token_embd, grid 2 x 1 x 1, to launch matmul of output, grid 2 x 20 x 1, "
+                        "T=2: cuGraphLaunch: CUDA_ERROR_INVALID_VALUE");
+    end(r);
+}
+
+/* What a refused graph's error says when the m-th call behind the refusal fails too. */
+static const char *const GRAPH_THEN[] = {
+    "the step's block, T=2: cuMemcpyHtoDAsync_v2: CUDA_ERROR_",
+    "launch embed of token_embd, grid 2 x 1 x 1, T=2: cuLaunchKernelEx: CUDA_ERROR_",
+    "launch norm of rows of layer 1, grid 1 x 2 x 1, T=2: cuLaunchKernelEx: CUDA_ERROR_",
+    "launch matmul of output, grid 2 x 20 x 1, T=2: cuLaunchKernelEx: CUDA_ERROR_",
+    "logits of 2 rows, T=2: cuMemcpyDtoHAsync_v2: CUDA_ERROR_",
+    "running: launch embed of token_embd, grid 2 x 1 x 1, to launch matmul of output, "
+    "grid 2 x 20 x 1, T=2: cuStreamSynchronize: CUDA_ERROR_"};
+enum { N_GRAPH_THEN = sizeof GRAPH_THEN / sizeof *GRAPH_THEN };
+
+/* A step of decode whose graph is refused, and then the m-th call behind that, with `code`. */
+static lb_code refuse_graph_and(running *r, unsigned m, rt_cu_result code) {
+    r->err = (lb_err){0};
+    r->control.fail_at(2, RT_CU_INVALID_VALUE);
+    r->control.fail_again(m, code, 2);
+    bool ok = fake_program_decode(&r->p, &r->mem, 2, &r->err);
+    assert_false(ok);
+    r->control.fail_at(0, 0);
+    return r->err.code;
+}
+
+static void a_refused_graph_names_the_refused_launch(void **state) {
+    (void)state;
+    running *r = begin(NULL);
+    start(r);
+    for (unsigned m = 1; m <= N_GRAPH_THEN; m++) {
+        lb_code code = refuse_graph_and(r, m, RT_CU_LAUNCH_OUT_OF_RESOURCES);
+        assert_int_equal(code, LB_REFUSED);
+        assert_text(r->err, "a graph was refused, then: ");
+        assert_text(r->err, GRAPH_THEN[m - 1]);
+        assert_text(r->err, "LAUNCH_OUT_OF_RESOURCES");
+        assert_true(fake_program_decode(&r->p, &r->mem, 2, &r->err));
+    }
+    end(r);
+}
+
+static void a_device_may_be_lost_while_a_graph_is_run_again(void **state) {
+    (void)state;
+    for (unsigned m = 1; m <= N_GRAPH_THEN; m++) {
+        running *r = begin(NULL);
+        start(r);
+        lb_code code = refuse_graph_and(r, m, RT_CU_ILLEGAL_ADDRESS);
+        assert_int_equal(code, LB_DEVICE_LOST);
+        assert_text(r->err, GRAPH_THEN[m - 1]);
+        assert_text(r->err, "CUDA_ERROR_ILLEGAL_ADDRESS");
+        assert_false(fake_program_decode(&r->p, &r->mem, 2, &r->err));
+        end(r);
+    }
+}
+
+/* What was queued may still run: its buffers cannot be used again. */
+static void a_device_that_does_not_come_to_rest_is_lost(void **state) {
+    (void)state;
+    for (unsigned k = 2; k <= 4; k++) {
+        running *r = begin(NULL);
+        start(r);
+        r->control.fail_at(k, RT_CU_INVALID_VALUE);
+        r->control.fail_again(1, RT_CU_INVALID_VALUE, 0); /* and every call from then on */
+        assert_false(fake_program_prefill(&r->p, &r->mem, 7, &r->err));
+        assert_int_equal(r->err.code, LB_DEVICE_LOST);
+        assert_text(r->err, "device lost: ");
+        assert_text(r->err, k == 2 ? "the step's block, T=7" : "launch ");
+        r->control.fail_at(0, 0);
+        assert_false(fake_program_prefill(&r->p, &r->mem, 7, &r->err));
+        end(r);
+    }
+}
+
+/* Orders are used up; a device that is lost answers nothing else meanwhile. */
+static void failures_come_as_ordered(void **state) {
+    (void)state;
+    running *r = begin(NULL);
+    start(r);
+    unsigned failed = 0;
+    r->control.fail_at(3, RT_CU_LAUNCH_OUT_OF_RESOURCES);
+    r->control.fail_again(9, RT_CU_INVALID_VALUE, 4);
+    for (unsigned i = 0; i < 20; i++) {
+        bool ok = fake_program_prefill(&r->p, &r->mem, 7, &r->err);
+        failed += !ok;
+        if (!ok) {
+            assert_text(r->err, failed == 1 ? "LAUNCH_OUT_OF_RESOURCES" : "INVALID_VALUE");
+        }
+    }
+    assert_int_equal(failed, 4);
     end(r);
 }
 
@@ -466,6 +556,10 @@ int main(void) {
         cmocka_unit_test(the_true_edge),
         cmocka_unit_test(every_call_of_a_step_may_fail),
         cmocka_unit_test(launch_errors_name_all),
+        cmocka_unit_test(a_refused_graph_names_the_refused_launch),
+        cmocka_unit_test(a_device_may_be_lost_while_a_graph_is_run_again),
+        cmocka_unit_test(a_device_that_does_not_come_to_rest_is_lost),
+        cmocka_unit_test(failures_come_as_ordered),
         cmocka_unit_test(every_call_of_a_start_may_fail),
         cmocka_unit_test(a_lost_device_stays_lost),
         cmocka_unit_test(a_lost_graph_is_not_tried_again),
