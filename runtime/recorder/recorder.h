@@ -24,6 +24,8 @@ typedef struct rec_settings {
 #define REC_NUMBER(key, otherwise) unsigned long long key;
 #include "recorder/settings.def"
     char log[512]; /* path; "": none */
+    char orders[512]; /* path; "": none. A file there is read at the next call, as settings of which
+                         fail_* count: fail_call from that call on (1: that one); and removed */
 } rec_settings;
 
 /* Handles are addresses of these. */

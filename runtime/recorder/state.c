@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "recorder/control.h"
 
@@ -34,26 +35,24 @@ static void set(rec_settings *s, const char *key, const char *value) {
         snprintf(s->name, sizeof s->name, "%s", value);
     } else if (strcmp(key, "log") == 0) {
         snprintf(s->log, sizeof s->log, "%s", value);
+    } else if (strcmp(key, "orders") == 0) {
+        snprintf(s->orders, sizeof s->orders, "%s", value);
     } else {
         set_number(s, key, value);
     }
 }
 
-void rec_settings_load(rec_settings *s) {
+/* False: there is no such file. */
+static bool read_file(rec_settings *s, const char *path) {
     char line[640];
-    const char *path = getenv("LAGEN_RECORDER");
+    FILE *f = fopen(path, "r");
     *s = (rec_settings){
         .name = "lagen recorder",
 #define REC_NUMBER(key, otherwise) .key = otherwise,
 #include "recorder/settings.def"
     };
-    if (path == NULL) {
-        return;
-    }
-    FILE *f = fopen(path, "r");
     if (f == NULL) {
-        fprintf(stderr, "recorder: %s cannot be read; its defaults hold\n", path);
-        return;
+        return false;
     }
     while (fgets(line, sizeof line, f) != NULL) {
         line[strcspn(line, "\n")] = '\0';
@@ -64,6 +63,14 @@ void rec_settings_load(rec_settings *s) {
         }
     }
     fclose(f);
+    return true;
+}
+
+void rec_settings_load(rec_settings *s) {
+    const char *path = getenv("LAGEN_RECORDER");
+    if (!read_file(s, path == NULL ? "/dev/null" : path)) {
+        fprintf(stderr, "recorder: %s cannot be read; its defaults hold\n", path);
+    }
 }
 
 void rec_note(const char *format, ...) {
@@ -78,15 +85,29 @@ void rec_note(const char *format, ...) {
     fflush(rec.log);
 }
 
+/* Calls are counted from `base`. */
+static void order(const rec_settings *s, unsigned base) {
+    if (s->fail_call != 0) {
+        rec.fail = (rec_failure){.at = base + (unsigned)s->fail_call,
+                                 .code = (rt_cu_result)s->fail_code,
+                                 .again = (unsigned)s->fail_again,
+                                 .again_code = (rt_cu_result)s->fail_again_code,
+                                 .times = (unsigned)s->fail_times};
+    }
+}
+
+/* `base`: calls that were counted before this one. */
+static void read_orders(unsigned base) {
+    rec_settings s;
+    if (rec.s.orders[0] != '\0' && read_file(&s, rec.s.orders)) {
+        order(&s, base);
+        unlink(rec.s.orders);
+    }
+}
+
 static void load_settings(void) {
     rec_settings_load(&rec.s);
-    if (rec.s.fail_call != 0) {
-        rec.fail = (rec_failure){.at = (unsigned)rec.s.fail_call,
-                                 .code = (rt_cu_result)rec.s.fail_code,
-                                 .again = (unsigned)rec.s.fail_again,
-                                 .again_code = (rt_cu_result)rec.s.fail_again_code,
-                                 .times = (unsigned)rec.s.fail_times};
-    }
+    order(&rec.s, 0);
     if (rec.log != NULL) {
         fclose(rec.log);
     }
@@ -121,7 +142,7 @@ rt_cu_result rec_enter(const char *call, rec_needs needs) {
     if (!rec.loaded) {
         load_settings();
     }
-    rec.calls++;
+    read_orders(rec.calls++);
     rec.last = call;
     if (rec.s.log_calls != 0) {
         rec_note("call %u %s", rec.calls, call);

@@ -24,6 +24,7 @@ struct rt_sched {
     bool *busy; /* [n_slots] */
     rt_reuse *reuse;
     bool broken; /* the device was lost between steps */
+    bool told;   /* and so was who asked to hear of it */
 
     pthread_t thread;
     pthread_mutex_t lock; /* of what follows */
@@ -56,6 +57,31 @@ static void end_job(rt_sched *s, rt_job *j, const lb_err *err) {
     rt_job_end(j, err);
 }
 
+static void fail_lost(rt_sched *s, rt_job *j) {
+    lb_err err;
+    lb_err_set(&err, LB_DEVICE_LOST, "the device was lost");
+    end_job(s, j, &err);
+}
+
+/* Before anybody hears of it by an answer: whoever then looks finds it red. */
+static void tell_lost(rt_sched *s) {
+    if (s->o.lost != NULL && !s->told) {
+        s->o.lost(s->o.lost_arg);
+    }
+    s->told = true;
+}
+
+static void begin_failed(rt_sched *s, rt_job *j, const lb_err *err) {
+    RT_LOG(s->log, "error", "answer not begun", RT_LOG_S("reason", err->text));
+    if (err->code != LB_DEVICE_LOST) {
+        end_job(s, j, err);
+        return;
+    }
+    s->broken = true;
+    tell_lost(s);
+    fail_lost(s, j);
+}
+
 static void begin(rt_sched *s, rt_job *j) {
     lb_err err;
     uint32_t slot = rt_reuse_choose(s->reuse, s->busy, j->o.prompt, j->o.n_prompt);
@@ -68,8 +94,7 @@ static void begin(rt_sched *s, rt_job *j) {
     j->seq = q;
     if (!rt_job_start(j, q, &err) ||
         !rt_reuse_begin(s->reuse, slot, j->o.prompt, j->o.n_prompt, &j->n_cached, &err)) {
-        s->broken = s->broken || err.code == LB_DEVICE_LOST;
-        end_job(s, j, &err);
+        begin_failed(s, j, &err);
         return;
     }
     j->n_fed = j->n_cached;
@@ -82,12 +107,6 @@ static void begin(rt_sched *s, rt_job *j) {
 static void cancel(rt_sched *s, rt_job *j) {
     j->stop = RT_STOP_INTERRUPT;
     end_job(s, j, NULL);
-}
-
-static void fail_lost(rt_sched *s, rt_job *j) {
-    lb_err err;
-    lb_err_set(&err, LB_DEVICE_LOST, "the device was lost");
-    end_job(s, j, &err);
 }
 
 /* Takes jobs[i] out, keeping the order. */
@@ -380,8 +399,8 @@ static void *run(void *arg) {
         uint32_t n = make_feeds(s);
         lost = s->broken || (n > 0 && !step(s, n)) || s->broken;
     }
-    if (lost && s->o.lost != NULL) {
-        s->o.lost(s->o.lost_arg); /* before anybody hears of it: whoever then looks finds it red */
+    if (lost) {
+        tell_lost(s);
     }
     end_all(s, lost);
     for (double until = rt_seconds() + FLUSH_S; !lost && use_idle_time(s);) {

@@ -123,7 +123,8 @@ class Server:
             body = json.dumps(body)
             headers.setdefault("Content-Type", "application/json")
         begin = time.monotonic()
-        c.request(method, path, body=body, headers=headers)
+        with contextlib.suppress(BrokenPipeError):  # an answer may come before all of a body is sent
+            c.request(method, path, body=body, headers=headers)
         return c, c.getresponse(), begin
 
     def ask(self, method, path, body=None, headers=None, timeout=60):
