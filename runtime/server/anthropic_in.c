@@ -11,6 +11,9 @@ static const char BILLING[] = "x-anthropic-billing-header";
 static const rt_refused REFUSED[] = {
     {"mcp_servers", "the client must call tools itself"},
     {"container", "there is none"},
+    {"compaction", "nothing is taken out of a conversation"},
+    {"thread", "the client sends the conversation"},
+    {"fallbacks", "there is one model"},
 };
 
 /* ---- blocks */
@@ -23,52 +26,61 @@ static bool push_text(json_t *texts, const json_t *text) {
     return json_array_append(texts, (json_t *)(uintptr_t)text) == 0;
 }
 
-/* Texts of blocks as one, a newline between them; NULL: no memory. */
-static json_t *join(const json_t *texts) {
-    size_t n = json_array_size(texts);
-    size_t n_bytes = 0;
-    for (size_t i = 0; i < n; i++) {
-        n_bytes += json_string_length(json_array_get(texts, i)) + 1;
-    }
-    char *s = malloc(n_bytes + 1);
-    size_t at = 0;
-    for (size_t i = 0; s != NULL && i < n; i++) {
-        const json_t *text = json_array_get(texts, i);
-        if (i > 0) {
-            s[at++] = '\n';
-        }
-        memcpy(s + at, json_string_value(text), json_string_length(text));
-        at += json_string_length(text);
-    }
-    json_t *joined = s == NULL ? NULL : json_stringn(s, at);
-    free(s);
-    return joined;
-}
-
 static bool no_memory(lb_err *err) {
     return lb_err_set(err, LB_NO_MEMORY, "no memory for the messages");
 }
 
-/* The text of a tool's result: a text, or text blocks. Into a new value. */
-static json_t *result_text(const json_t *content, size_t i, size_t k, lb_err *err) {
+/* A tool that was found: its description as templates show them, which is how the model comes to
+ * know of one that was not loaded at first. NULL: there is no such tool. */
+static json_t *found_tool(const json_t *tools, const json_t *name) {
+    for (size_t i = 0; i < json_array_size(tools); i++) {
+        const json_t *tool = json_array_get(tools, i);
+        if (json_equal(json_object_get(json_object_get(tool, "function"), "name"), name)) {
+            char *text = json_dumps(tool, 0);
+            json_t *out = text == NULL ? NULL : json_string(text);
+            free(text);
+            return out;
+        }
+    }
+    return NULL;
+}
+
+/* One block of a tool's result. */
+static bool add_result(json_t *texts, const json_t *tools, const json_t *block) {
+    const json_t *type = json_object_get(block, "type");
+    const json_t *text = json_object_get(block, "text");
+    if (rt_is_word(type, "tool_reference")) {
+        json_t *found = found_tool(tools, json_object_get(block, "tool_name"));
+        return found != NULL && json_array_append_new(texts, found) == 0;
+    }
+    return rt_is_word(type, "text") && json_is_string(text) && push_text(texts, text);
+}
+
+/* The text of a tool's result: a text, or blocks. Into a new value. */
+static json_t *result_text(const json_t *content, const json_t *tools, size_t i, size_t k,
+                           lb_err *err) {
     if (content == NULL || json_is_null(content)) {
         return json_string("");
     }
     if (json_is_string(content)) {
         return json_incref((json_t *)(uintptr_t)content);
     }
+    if (!json_is_array(content)) {
+        bad_block("messages", i, k, "a result is a text or an array of blocks", err);
+        return NULL;
+    }
     json_t *texts = json_array();
     for (size_t b = 0; b < json_array_size(content); b++) {
-        const json_t *block = json_array_get(content, b);
-        const json_t *text = json_object_get(block, "text");
-        if (!rt_is_word(json_object_get(block, "type"), "text") || !json_is_string(text)) {
+        if (!add_result(texts, tools, json_array_get(content, b))) {
             json_decref(texts);
-            bad_block("messages", i, k, "results of other kinds than text are not supported", err);
+            bad_block("messages", i, k,
+                      "results are texts, or references to tools of this request; others are not "
+                      "supported",
+                      err);
             return NULL;
         }
-        push_text(texts, text);
     }
-    json_t *joined = join(texts);
+    json_t *joined = rt_json_join(texts);
     json_decref(texts);
     if (joined == NULL) {
         no_memory(err);
@@ -78,29 +90,30 @@ static json_t *result_text(const json_t *content, size_t i, size_t k, lb_err *er
 
 /* One message in the making; texts of a user's turn are flushed before a tool's result. */
 typedef struct turn {
-    json_t *out; /* the list of messages */
+    json_t *out;         /* the list of messages */
+    const json_t *tools; /* what results may refer to */
     const char *role;
-    json_t *texts, *calls, *reasoning;
+    json_t *texts, *calls, *thoughts;
 } turn;
 
 static bool flush(turn *t) {
     bool ok = true;
-    if (json_array_size(t->texts) > 0 || json_array_size(t->calls) > 0 || t->reasoning != NULL) {
-        json_t *m = json_pack("{s:s, s:o}", "role", t->role, "content", join(t->texts));
+    if (json_array_size(t->texts) > 0 || json_array_size(t->calls) > 0 ||
+        json_array_size(t->thoughts) > 0) {
+        json_t *m = json_pack("{s:s, s:o}", "role", t->role, "content", rt_json_join(t->texts));
         ok = m != NULL;
         if (ok && json_array_size(t->calls) > 0) {
             ok = json_object_set(m, "tool_calls", t->calls) == 0;
         }
-        if (ok && t->reasoning != NULL) {
-            ok = json_object_set(m, "reasoning_content", t->reasoning) == 0;
+        if (ok && json_array_size(t->thoughts) > 0) {
+            ok = json_object_set_new(m, "reasoning_content", rt_json_join(t->thoughts)) == 0;
         }
         ok = ok && json_array_append(t->out, m) == 0;
         json_decref(m);
     }
     json_array_clear(t->texts);
     json_array_clear(t->calls);
-    json_decref(t->reasoning);
-    t->reasoning = NULL;
+    json_array_clear(t->thoughts);
     return ok;
 }
 
@@ -121,7 +134,7 @@ static bool take_result(turn *t, const json_t *block, size_t i, size_t k, lb_err
     if (!json_is_string(id)) {
         return bad_block("messages", i, k, "a tool_result has a tool_use_id", err);
     }
-    json_t *text = result_text(json_object_get(block, "content"), i, k, err);
+    json_t *text = result_text(json_object_get(block, "content"), t->tools, i, k, err);
     if (text == NULL) {
         return false;
     }
@@ -134,12 +147,7 @@ static bool take_thinking(turn *t, const json_t *block, size_t i, size_t k, lb_e
     if (!json_is_string(text)) {
         return bad_block("messages", i, k, "a thinking block has its text", err);
     }
-    json_t *joined = t->reasoning == NULL ? json_incref((json_t *)(uintptr_t)text)
-                                          : json_sprintf("%s\n%s", json_string_value(t->reasoning),
-                                                         json_string_value(text));
-    json_decref(t->reasoning);
-    t->reasoning = joined;
-    return joined != NULL || no_memory(err);
+    return json_array_append(t->thoughts, (json_t *)(uintptr_t)text) == 0 || no_memory(err);
 }
 
 static bool take_block(turn *t, const json_t *block, size_t i, size_t k, lb_err *err) {
@@ -248,7 +256,11 @@ static bool take_messages(const rt_ask *a, json_t *out, lb_err *err) {
                           "messages: the last one is the assistant's; going on "
                           "with its words is not supported");
     }
-    turn t = {.out = out, .texts = json_array(), .calls = json_array()};
+    turn t = {.out = out,
+              .tools = json_object_get(a->root, "lagen.tools"),
+              .texts = json_array(),
+              .calls = json_array(),
+              .thoughts = json_array()};
     bool ok = true;
     for (size_t i = 0; ok && i < n; i++) {
         ok = take_message(&t, json_array_get(messages, i), i, err);
@@ -258,13 +270,16 @@ static bool take_messages(const rt_ask *a, json_t *out, lb_err *err) {
     }
     json_decref(t.texts);
     json_decref(t.calls);
-    json_decref(t.reasoning);
+    json_decref(t.thoughts);
     return ok;
 }
 
 /* ---- tools */
 
-static bool take_tool(const json_t *tool, size_t i, json_t *out, lb_err *err) {
+/* One tool to those that may be called, and unless it is to be loaded later, to those that the
+ * template shows. */
+static bool take_tool(const json_t *tool, size_t i, json_t *out, json_t *shown, lb_err *err) {
+    bool later = false;
     const json_t *type = rt_field(tool, "type");
     const json_t *name = json_object_get(tool, "name");
     const json_t *schema = json_object_get(tool, "input_schema");
@@ -275,9 +290,12 @@ static bool take_tool(const json_t *tool, size_t i, json_t *out, lb_err *err) {
                           "servers and not supported here",
                           i, json_is_string(type) ? json_string_value(type) : "?");
     }
-    if (!json_is_string(name) || !json_is_object(schema)) {
+    if (json_string_length(name) == 0 || !json_is_object(schema)) {
         return lb_err_set(err, LB_BAD_VALUE, "tools[%zu]: a tool has a name and an input_schema",
                           i);
+    }
+    if (!rt_field_bool(tool, "defer_loading", &later, err)) {
+        return lb_err_prefix(err, "tools[%zu]", i);
     }
     json_t *f = json_pack("{s:O}", "name", name);
     if (f != NULL && description != NULL) {
@@ -286,8 +304,14 @@ static bool take_tool(const json_t *tool, size_t i, json_t *out, lb_err *err) {
     if (f != NULL) {
         json_object_set(f, "parameters", (json_t *)(uintptr_t)schema);
     }
+    if (f != NULL && rt_field(tool, "strict") != NULL) {
+        json_object_set(f, "strict", json_object_get(tool, "strict"));
+    }
     json_t *t = json_pack("{s:s, s:o}", "type", "function", "function", f);
-    return (t != NULL && json_array_append_new(out, t) == 0) || no_memory(err);
+    bool ok = t != NULL && (later || json_array_append(shown, t) == 0) &&
+              json_array_append(out, t) == 0;
+    json_decref(t);
+    return ok || no_memory(err);
 }
 
 static bool take_choice(rt_ask *a, bool *none, lb_err *err) {
@@ -312,16 +336,20 @@ static bool take_choice(rt_ask *a, bool *none, lb_err *err) {
     return true;
 }
 
-static bool take_tools(rt_ask *a, json_t *out, lb_err *err) {
+static bool take_tools(rt_ask *a, json_t *out, json_t *shown, lb_err *err) {
     const json_t *tools = NULL;
     bool none = false;
     if (!take_choice(a, &none, err) || !rt_field_array(a->root, "tools", &tools, err)) {
         return false;
     }
-    for (size_t i = 0; !none && i < json_array_size(tools); i++) {
-        if (!take_tool(json_array_get(tools, i), i, out, err)) {
+    for (size_t i = 0; i < json_array_size(tools); i++) {
+        if (!take_tool(json_array_get(tools, i), i, out, shown, err)) {
             return false;
         }
+    }
+    a->tools = none ? NULL : out;
+    if (none) { /* the prompt does not offer them, so nothing is called */
+        json_array_clear(shown);
     }
     return !a->form.call || json_array_size(out) > 0 ||
            lb_err_set(err, LB_BAD_VALUE, "tool_choice: there are no tools");
@@ -348,35 +376,75 @@ static bool take_thinking_mode(rt_ask *a, lb_err *err) {
     return true;
 }
 
-static bool take_format(rt_ask *a, lb_err *err) {
+/* effort says how long to think where there is thinking; it switches nothing on. */
+static bool take_effort(rt_ask *a, const json_t *config, lb_err *err) {
+    rt_thinking before = a->render.thinking;
+    bool ok = rt_ask_effort(a, config, "effort", err);
+    a->render.thinking = before;
+    return ok;
+}
+
+static bool take_config(rt_ask *a, lb_err *err) {
+    static const rt_refused list[] = {{"task_budget", "max_tokens and thinking's budget are"}};
     const json_t *config = NULL;
     const json_t *format = NULL;
     const json_t *old = NULL;
-    return rt_field_object(a->root, "output_config", &config, err) &&
-           rt_field_object(config, "format", &format, err) &&
-           rt_field_object(a->root, "output_format", &old, err) &&
-           rt_ask_format(a, format != NULL ? format : old, "output_config", err);
+    if (!rt_field_object(a->root, "output_config", &config, err) ||
+        !rt_field_object(a->root, "output_format", &old, err)) {
+        return false;
+    }
+    if (!rt_fields_refuse(config, list, 1, err) || !take_effort(a, config, err) ||
+        !rt_field_object(config, "format", &format, err)) {
+        return lb_err_prefix(err, "output_config");
+    }
+    return rt_ask_format(a, format != NULL ? format : old, "output_config", err);
+}
+
+/* What the client wants taken out of the conversation before the model sees it: nothing is, so all
+ * that can be followed is to keep everything. */
+static bool take_edits(const rt_ask *a, lb_err *err) {
+    const json_t *management = NULL;
+    const json_t *edits = NULL;
+    if (!rt_field_object(a->root, "context_management", &management, err) ||
+        !rt_field_array(management, "edits", &edits, err)) {
+        return false;
+    }
+    for (size_t i = 0; i < json_array_size(edits); i++) {
+        const json_t *edit = json_array_get(edits, i);
+        const json_t *type = json_object_get(edit, "type");
+        const json_t *keep = json_object_get(edit, "keep");
+        const char *name = json_is_string(type) ? json_string_value(type) : "";
+        bool all = rt_is_word(keep, "all") || rt_is_word(json_object_get(keep, "type"), "all");
+        if (strncmp(name, "clear_thinking_", 15) != 0 || !all) {
+            return lb_err_set(err, LB_UNSUPPORTED,
+                              "context_management.edits[%zu]: '%.40s' is not supported but for "
+                              "clear_thinking that keeps all",
+                              i, name);
+        }
+    }
+    return true;
 }
 
 bool rt_anthropic_parse(rt_ask *a, bool counting, lb_err *err) {
     int64_t max = 0;
     json_t *messages = json_array();
     json_t *tools = json_array();
+    json_t *shown = json_array();
     /* They hang in the body from here on, and live as long. */
     bool ok = json_object_set_new(a->root, "lagen.messages", messages) == 0 &&
-              json_object_set_new(a->root, "lagen.tools", tools) == 0;
+              json_object_set_new(a->root, "lagen.tools", tools) == 0 &&
+              json_object_set_new(a->root, "lagen.shown", shown) == 0;
     ok = ok || no_memory(err);
     ok = ok && rt_fields_refuse(a->root, REFUSED, sizeof REFUSED / sizeof REFUSED[0], err) &&
          rt_field_int(a->root, "max_tokens", 1, INT32_MAX, &max, err) &&
-         take_messages(a, messages, err) && take_tools(a, tools, err) &&
-         take_thinking_mode(a, err) && take_format(a, err) &&
-         rt_ask_chat(a, messages, tools, err) && rt_ask_sampling(a, err) &&
+         take_tools(a, tools, shown, err) && take_messages(a, messages, err) &&
+         take_config(a, err) && take_thinking_mode(a, err) && take_edits(a, err) &&
+         rt_ask_chat(a, messages, shown, err) && rt_ask_sampling(a, err) &&
          rt_ask_stops(a, "stop_sequences", err) && rt_ask_stream(a, err);
     if (ok && max == 0 && !counting) {
         return lb_err_set(err, LB_MISSING, "max_tokens: it is required");
     }
     a->max_tokens = (uint32_t)max;
-    a->tools = tools;
     a->n = 1;
     return ok;
 }

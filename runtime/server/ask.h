@@ -58,7 +58,7 @@ struct rt_ask {
         const char *where;    /* the member of the request that says so */
         const char *name;     /* of call: the tool; NULL: any */
     } form;
-    const rt_grammar *grammar; /* made of it; NULL: anything goes */
+    const rt_grammar *grammar; /* made of it, and of tools that are strict; NULL: anything goes */
     rt_string text;            /* not is_chat: the prompt, or ids */
     bool no_special;           /* of a text: no BOS or EOS is added */
     bool no_parse;             /* of a text: names of special tokens are text */
@@ -111,10 +111,12 @@ bool rt_ask_sampling(rt_ask *a, lb_err *err);
 bool rt_ask_stops(rt_ask *a, const char *key, lb_err *err);
 bool rt_ask_stream(rt_ask *a, lb_err *err);
 
-/* How long to think: a word under `key` of `object`. */
+/* How long to think: a word under `key` of `object`. It makes a budget that the server was given
+ * smaller, never larger. */
 bool rt_ask_effort(rt_ask *a, const json_t *object, const char *key, lb_err *err);
 
-/* Messages and tools in OpenAI's form, content of other kinds than text refused. */
+/* Messages and tools in OpenAI's form; content of other kinds than text, tools of other kinds than
+ * functions, and what else templates do not know, are refused. */
 bool rt_ask_chat(rt_ask *a, const json_t *messages, const json_t *tools, lb_err *err);
 
 /* What writers print. */

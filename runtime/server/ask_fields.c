@@ -26,6 +26,27 @@ typedef struct int_row {
     int64_t least, most;
 } int_row;
 
+/* What other servers take beside the APIs' members, and what would change the answer. */
+static const rt_refused OTHERS[] = {
+    {"n_predict", "it is max_tokens here"},
+    {"min_tokens", "ignore_eos is"},
+    {"stop_token_ids", "stop takes texts"},
+    {"allowed_token_ids", "logit_bias is"},
+    {"bad_words", "logit_bias is"},
+    {"top_a", "top_p and min_p are"},
+    {"mirostat", "top_p and min_p are"},
+    {"samplers", "their order is fixed"},
+    {"use_beam_search", "n gives several answers"},
+    {"prompt_logprobs", "answers' tokens have them"},
+    {"grammar", "response_format takes a schema"},
+    {"json_schema", "response_format takes a schema"},
+    {"structured_outputs", "response_format takes a schema"},
+    {"guided_json", "response_format takes a schema"},
+    {"guided_choice", "response_format takes a schema"},
+    {"guided_regex", "response_format takes a schema"},
+    {"guided_grammar", "response_format takes a schema"},
+};
+
 #define AT(field) offsetof(rt_sample_params, field)
 
 static const real_row REALS[] = {
@@ -144,7 +165,8 @@ static bool read_bias(rt_ask *a, lb_err *err) {
 
 bool rt_ask_sampling(rt_ask *a, lb_err *err) {
     int64_t n = 1;
-    if (!read_numbers(a, err) || !read_seed(a, err) || !read_bias(a, err) ||
+    if (!rt_fields_refuse(a->root, OTHERS, sizeof OTHERS / sizeof OTHERS[0], err) ||
+        !read_numbers(a, err) || !read_seed(a, err) || !read_bias(a, err) ||
         !rt_field_int(a->root, "n", 1, RT_MAIL_CHOICES, &n, err)) {
         return false;
     }
@@ -199,8 +221,10 @@ bool rt_ask_stream(rt_ask *a, lb_err *err) {
 }
 
 bool rt_ask_effort(rt_ask *a, const json_t *object, const char *key, lb_err *err) {
-    static const char *const words[] = {"none", "minimal", "low", "medium", "high", "xhigh", NULL};
-    static const uint32_t budgets[] = {0, 256, 1024, 4096, UINT32_MAX, UINT32_MAX};
+    static const char *const words[] = {"none", "minimal", "low", "medium", "high", "xhigh",
+                                        "max",  NULL};
+    static const uint32_t budgets[] = {0,    256,        1024,       4096,
+                                       UINT32_MAX, UINT32_MAX, UINT32_MAX};
     int word = -1;
     if (!rt_field_word(object, key, words, &word, err)) {
         return false;
@@ -209,7 +233,7 @@ bool rt_ask_effort(rt_ask *a, const json_t *object, const char *key, lb_err *err
         a->render.thinking = RT_THINKING_OFF;
     } else if (word > 0) {
         a->render.thinking = RT_THINKING_ON;
-        a->think_budget = budgets[word];
+        a->think_budget = budgets[word] < a->think_budget ? budgets[word] : a->think_budget;
     }
     return true;
 }

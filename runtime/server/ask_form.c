@@ -31,30 +31,77 @@ static uint32_t calls_rule(rt_ask *a, rt_grammar *g, lb_err *err) {
     return one;
 }
 
+/* ---- tools that are strict, where the model may choose */
+
+static bool is_strict(const json_t *tool) {
+    return json_is_true(json_object_get(json_object_get(tool, "function"), "strict"));
+}
+
+static bool any_strict(const json_t *tools) {
+    for (size_t i = 0; i < json_array_size(tools); i++) {
+        if (is_strict(json_array_get(tools, i))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The tools; of those that are not strict, the names alone: any arguments will do. The list lives
+ * as long as the body. */
+static json_t *loosened(rt_ask *a) {
+    json_t *out = json_array();
+    if (json_object_set_new(a->root, "lagen.loose", out) != 0) {
+        return NULL;
+    }
+    for (size_t i = 0; i < json_array_size(a->tools); i++) {
+        json_t *tool = json_array_get(a->tools, i);
+        json_t *name = json_object_get(json_object_get(tool, "function"), "name");
+        json_t *one = is_strict(tool) ? json_incref(tool)
+                                      : json_pack("{s:{s:O}}", "function", "name", name);
+        if (one == NULL || json_array_append_new(out, one) != 0) {
+            return NULL;
+        }
+    }
+    return out;
+}
+
+static uint32_t strict_rule(rt_ask *a, rt_grammar *g, lb_err *err) {
+    const json_t *tools = loosened(a);
+    if (tools == NULL) {
+        lb_err_set(err, LB_NO_MEMORY, "no memory for the tools");
+        return 0;
+    }
+    return rt_schema_text(g, a->r->server->model->chat->output, tools, err);
+}
+
 /* Whether a machine can begin to walk it: loops without a byte show here, and too many ways. */
 static bool try_form(const rt_grammar *g, const char *where, lb_err *err) {
     lb_arena work;
     rt_gmachine *m = NULL;
     lb_arena_init(&work, "form", 64 << 20);
     bool ok = rt_gmachine_new(g, &work, &m, err) ||
-              lb_err_prefix(err, "%s", where != NULL ? where : "tool_choice");
+              lb_err_prefix(err, "%s", where);
     lb_arena_reset(&work);
     return ok;
 }
 
 bool rt_ask_form(rt_ask *a, lb_err *err) {
-    if (!a->form.json && !a->form.call) {
+    bool is_free = !a->form.json && !a->form.call;
+    if (is_free && !any_strict(a->tools)) {
         return true;
     }
-    if (a->form.call && a->r->server->model->chat->output == NULL) {
-        return lb_err_set(err, LB_UNSUPPORTED, "tool_choice: this model's calls are not known");
+    if (!a->form.json && a->r->server->model->chat->output == NULL) {
+        return lb_err_set(err, LB_UNSUPPORTED, "%s: this model's calls are not known",
+                          is_free ? "tools" : "tool_choice");
     }
     rt_grammar *g = lb_alloc(&a->r->arena, sizeof *g, err);
     if (g == NULL) {
         return false;
     }
     rt_grammar_init(g, &a->r->arena);
-    uint32_t root = a->form.call ? calls_rule(a, g, err) : content_rule(a, g, err);
+    uint32_t root = is_free        ? strict_rule(a, g, err)
+                    : a->form.call ? calls_rule(a, g, err)
+                                   : content_rule(a, g, err);
     if (root == 0) {
         return g->failed ? rt_grammar_done(g, 0, err) : false;
     }
@@ -66,7 +113,9 @@ bool rt_ask_form(rt_ask *a, lb_err *err) {
         root = rt_g_either(g, root, calls);
     }
     a->grammar = g;
-    return rt_grammar_done(g, root, err) && try_form(g, a->form.where, err);
+    const char *otherwise = is_free ? "tools" : "tool_choice";
+    return rt_grammar_done(g, root, err) &&
+           try_form(g, a->form.where != NULL ? a->form.where : otherwise, err);
 }
 
 /* {"type": "json_schema", "json_schema": {"schema": ...}} or Anthropic's, with "schema" beside it.

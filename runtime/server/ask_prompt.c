@@ -4,6 +4,7 @@
 
 #include "base/unicode.h"
 #include "server/ask.h"
+#include "server/fields.h"
 
 enum { LARGE_BYTES = 64 * 1024 }; /* texts that take megabytes to encode go one at a time */
 
@@ -98,6 +99,49 @@ static bool only_text(const rt_chat *chat, lb_err *err) {
     return true;
 }
 
+/* What else a message may say, and no template knows. */
+static bool only_known(const json_t *messages, lb_err *err) {
+    static const rt_refused list[] = {
+        {"function_call", "calls are tool_calls"},
+        {"audio", "this model reads text alone"},
+        {"refusal", "say it as content"},
+    };
+    for (size_t i = 0; i < json_array_size(messages); i++) {
+        if (!rt_fields_refuse(json_array_get(messages, i), list, sizeof list / sizeof list[0],
+                              err)) {
+            return lb_err_prefix(err, "messages[%zu]", i);
+        }
+    }
+    return true;
+}
+
+static bool bad_tool(size_t i, const char *what, lb_err *err) {
+    return lb_err_set(err, LB_BAD_VALUE, "tools[%zu]%s", i, what);
+}
+
+/* {"type": "function", "function": {"name": ..}}: what the model is shown and may call. */
+static bool only_functions(const json_t *tools, lb_err *err) {
+    for (size_t i = 0; i < json_array_size(tools); i++) {
+        const json_t *tool = json_array_get(tools, i);
+        const json_t *f = json_object_get(tool, "function");
+        const json_t *description = rt_field(f, "description");
+        const json_t *parameters = rt_field(f, "parameters");
+        if (!rt_is_word(json_object_get(tool, "type"), "function")) {
+            return bad_tool(i, ".type: function is what is supported", err);
+        }
+        if (json_string_length(json_object_get(f, "name")) == 0) {
+            return bad_tool(i, ": a function has a name", err);
+        }
+        if (description != NULL && !json_is_string(description)) {
+            return bad_tool(i, ": a function's description is a text", err);
+        }
+        if (parameters != NULL && !json_is_object(parameters)) {
+            return bad_tool(i, ": a function's parameters are a schema, an object", err);
+        }
+    }
+    return true;
+}
+
 bool rt_ask_chat(rt_ask *a, const json_t *messages, const json_t *tools, lb_err *err) {
     if (a->r->server->model->chat == NULL) {
         return lb_err_set(err, LB_UNSUPPORTED,
@@ -110,5 +154,6 @@ bool rt_ask_chat(rt_ask *a, const json_t *messages, const json_t *tools, lb_err 
     a->is_chat = true;
     a->render.add_generation_prompt = true;
     rt_chat_init(&a->chat, &a->r->arena);
-    return rt_chat_add_json(&a->chat, messages, tools, err) && only_text(&a->chat, err);
+    return only_functions(tools, err) && rt_chat_add_json(&a->chat, messages, tools, err) &&
+           only_text(&a->chat, err) && only_known(messages, err);
 }

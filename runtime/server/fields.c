@@ -2,6 +2,7 @@
 #include "server/fields.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "chat/json_read.h"
@@ -134,7 +135,6 @@ bool rt_field_object(const json_t *o, const char *key, const json_t **out, lb_er
 
 static bool is_nothing(const json_t *v) {
     return v == NULL || json_is_false(v) || (json_is_array(v) && json_array_size(v) == 0) ||
-           (json_is_object(v) && json_object_size(v) == 0) ||
            (json_is_string(v) && json_string_length(v) == 0) ||
            (json_is_number(v) && json_number_value(v) == 0.0);
 }
@@ -151,4 +151,25 @@ bool rt_fields_refuse(const json_t *o, const rt_refused *list, size_t n, lb_err 
 
 bool rt_is_word(const json_t *v, const char *word) {
     return json_is_string(v) && strcmp(json_string_value(v), word) == 0;
+}
+
+json_t *rt_json_join(const json_t *texts) {
+    size_t n = json_array_size(texts);
+    size_t n_bytes = 0;
+    for (size_t i = 0; i < n; i++) {
+        n_bytes += json_string_length(json_array_get(texts, i)) + 1;
+    }
+    char *s = malloc(n_bytes + 1);
+    size_t at = 0;
+    for (size_t i = 0; s != NULL && i < n; i++) {
+        const json_t *text = json_array_get(texts, i);
+        if (i > 0) {
+            s[at++] = '\n';
+        }
+        memcpy(s + at, json_string_value(text), json_string_length(text));
+        at += json_string_length(text);
+    }
+    json_t *joined = s == NULL ? NULL : json_stringn(s, at);
+    free(s);
+    return joined;
 }

@@ -28,12 +28,15 @@ bool rt_field_word(const json_t *object, const char *key, const char *const *wor
 bool rt_field_array(const json_t *object, const char *key, const json_t **out, lb_err *err);
 bool rt_field_object(const json_t *object, const char *key, const json_t **out, lb_err *err);
 
-/* LB_UNSUPPORTED if any of these members is there, and not false, empty or zero. */
+/* LB_UNSUPPORTED if any of these members is there, and not false, zero, "" or []. */
 typedef struct rt_refused {
     const char *key;
     const char *why; /* "calls of functions are under tools" */
 } rt_refused;
 bool rt_fields_refuse(const json_t *object, const rt_refused *list, size_t n, lb_err *err);
+
+/* Texts as one, a newline between them, in a new value; NULL: no memory. */
+json_t *rt_json_join(const json_t *texts);
 
 /* "a string", "an object", ... */
 const char *rt_json_kind(const json_t *v);

@@ -11,12 +11,11 @@ static const rt_refused REFUSED[] = {
     {"function_call", "use tool_choice"},
     {"audio", "this model writes text"},
     {"web_search_options", "the server looks nothing up"},
-    {"top_a", "top_p and min_p are"},
-    {"mirostat", "top_p and min_p are"},
-    {"grammar", "response_format takes a schema"},
-    {"guided_json", "response_format takes a schema"},
-    {"guided_regex", "response_format takes a schema"},
-    {"guided_grammar", "response_format takes a schema"},
+    {"moderation", "the server judges nothing"},
+    {"echo", "the prompt is the client's already"},
+    {"best_of", "n gives all of them"},
+    {"continue_final_message", "an answer begins anew"},
+    {"chat_template", "the model's own is used"},
 };
 
 bool rt_openai_max_tokens(rt_ask *a, lb_err *err) {
@@ -47,6 +46,23 @@ static bool read_logprobs(rt_ask *a, lb_err *err) {
         return lb_err_set(err, LB_BAD_VALUE, "top_logprobs: only with logprobs true");
     }
     a->n_top = on ? (int32_t)top : -1;
+    return true;
+}
+
+/* Texts of the usual length are what there is. */
+static bool read_modalities(const rt_ask *a, lb_err *err) {
+    static const char *const verbosities[] = {"medium", NULL};
+    const json_t *list = NULL;
+    int word = 0;
+    if (!rt_field_word(a->root, "verbosity", verbosities, &word, err) ||
+        !rt_field_array(a->root, "modalities", &list, err)) {
+        return false;
+    }
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        if (!rt_is_word(json_array_get(list, i), "text")) {
+            return lb_err_set(err, LB_UNSUPPORTED, "modalities: this model writes text alone");
+        }
+    }
     return true;
 }
 
@@ -102,7 +118,7 @@ static bool parse(rt_ask *a, lb_err *err) {
     a->tools = tools;
     return rt_ask_chat(a, messages, tools, err) && rt_ask_sampling(a, err) &&
            rt_ask_stops(a, "stop", err) && rt_ask_stream(a, err) && rt_openai_max_tokens(a, err) &&
-           read_logprobs(a, err) && read_format(a, err) &&
+           read_logprobs(a, err) && read_format(a, err) && read_modalities(a, err) &&
            rt_ask_effort(a, a->root, "reasoning_effort", err);
 }
 

@@ -9,7 +9,6 @@
 static const rt_refused REFUSED[] = {
     {"suffix", "the model continues texts"},
     {"echo", "the prompt is the client's already"},
-    {"grammar", "response_format takes a schema"},
 };
 
 /* ---- the request */

@@ -10,6 +10,8 @@ static const rt_refused REFUSED[] = {
     {"prompt", "prompts are not kept here"},
     {"conversation", "previous_response_id is"},
     {"max_tool_calls", "the client runs tools itself"},
+    {"context_management", "nothing is taken out of a conversation"},
+    {"moderation", "the server judges nothing"},
 };
 
 static bool no_memory(lb_err *err) {
@@ -24,6 +26,10 @@ static bool bad_item(size_t i, const char *what, lb_err *err) {
 static json_t *content_of(const json_t *content, size_t i, lb_err *err) {
     if (json_is_string(content)) {
         return json_incref((json_t *)(uintptr_t)content);
+    }
+    if (content != NULL && !json_is_null(content) && !json_is_array(content)) {
+        bad_item(i, "its content must be a text or an array of parts", err);
+        return NULL;
     }
     json_t *parts = json_array();
     for (size_t k = 0; k < json_array_size(content); k++) {
@@ -74,13 +80,12 @@ static bool take_call(const json_t *item, size_t i, json_t *out, lb_err *err) {
 
 static bool take_output(const json_t *item, size_t i, json_t *out, lb_err *err) {
     const json_t *id = json_object_get(item, "call_id");
+    if (!json_is_string(id) || rt_field(item, "output") == NULL) {
+        return bad_item(i, "a function_call_output has a call_id and an output", err);
+    }
     json_t *content = content_of(json_object_get(item, "output"), i, err);
     if (content == NULL) {
         return false;
-    }
-    if (!json_is_string(id)) {
-        json_decref(content);
-        return bad_item(i, "a function_call_output has a call_id", err);
     }
     json_t *m =
         json_pack("{s:s, s:O, s:o}", "role", "tool", "tool_call_id", id, "content", content);
@@ -89,18 +94,28 @@ static bool take_output(const json_t *item, size_t i, json_t *out, lb_err *err) 
 
 /* Reasoning stands before what it led to: the message that follows takes it. */
 static bool take_reasoning(const json_t *item, size_t i, json_t *out, lb_err *err) {
-    const json_t *content = json_object_get(item, "content");
-    json_t *parts =
-        content_of(content != NULL ? content : json_object_get(item, "summary"), i, err);
-    const char *text = json_string_value(json_object_get(json_array_get(parts, 0), "text"));
-    bool ok = parts != NULL;
-    if (ok && text != NULL) {
-        json_t *m = json_pack("{s:s, s:s, s:s}", "role", "assistant", "content", "",
-                              "reasoning_content", text);
-        ok = (m != NULL && json_array_append_new(out, m) == 0) || no_memory(err);
+    const json_t *content = rt_field(item, "content");
+    content = content != NULL ? content : rt_field(item, "summary");
+    if (json_is_string(content)) {
+        return bad_item(i, "the content of reasoning is an array of parts", err);
+    }
+    json_t *parts = content_of(content, i, err);
+    if (parts == NULL) {
+        return false;
+    }
+    json_t *texts = json_array();
+    for (size_t k = 0; k < json_array_size(parts); k++) {
+        json_array_append(texts, json_object_get(json_array_get(parts, k), "text"));
     }
     json_decref(parts);
-    return ok;
+    bool ok = true;
+    if (json_array_size(texts) > 0) {
+        json_t *m = json_pack("{s:s, s:s, s:o}", "role", "assistant", "content", "",
+                              "reasoning_content", rt_json_join(texts));
+        ok = m != NULL && json_array_append_new(out, m) == 0;
+    }
+    json_decref(texts);
+    return ok || no_memory(err);
 }
 
 static bool take_message(const json_t *item, size_t i, json_t *out, lb_err *err) {
@@ -202,7 +217,8 @@ static bool take_tools(rt_ask *a, json_t *out, lb_err *err) {
 
 static bool take_choice(rt_ask *a, lb_err *err) {
     const json_t *choice = rt_field(a->root, "tool_choice");
-    const json_t *name = json_object_get(choice, "name");
+    const json_t *name =
+        rt_is_word(rt_field(choice, "type"), "function") ? rt_field(choice, "name") : NULL;
     bool parallel = true;
     if (!rt_field_bool(a->root, "parallel_tool_calls", &parallel, err)) {
         return false;
@@ -226,8 +242,29 @@ static bool take_choice(rt_ask *a, lb_err *err) {
                       "function's name");
 }
 
+/* Of what may be included, probabilities are refused; the rest is of tools that do not run here,
+ * or reasoning, which is always told. */
+static bool take_include(const rt_ask *a, lb_err *err) {
+    const json_t *list = NULL;
+    if (!rt_field_array(a->root, "include", &list, err)) {
+        return false;
+    }
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        if (rt_is_word(json_array_get(list, i), "message.output_text.logprobs")) {
+            return lb_err_set(err, LB_UNSUPPORTED,
+                              "include: probabilities are told by /v1/chat/completions");
+        }
+    }
+    return true;
+}
+
+static bool take_effort(rt_ask *a, const json_t *reasoning, lb_err *err) {
+    return rt_ask_effort(a, reasoning, "effort", err) || lb_err_prefix(err, "reasoning");
+}
+
 static bool take_rest(rt_ask *a, lb_err *err) {
     static const char *const truncations[] = {"disabled", NULL};
+    static const char *const verbosities[] = {"medium", NULL};
     int64_t max = 0;
     int64_t top = 0;
     int word = 0;
@@ -237,10 +274,14 @@ static bool take_rest(rt_ask *a, lb_err *err) {
         !rt_field_int(a->root, "top_logprobs", 0, 0, &top, err) ||
         !rt_field_word(a->root, "truncation", truncations, &word, err) ||
         !rt_field_object(a->root, "text", &text, err) ||
-        !rt_field_object(text, "format", &format, err) || !rt_ask_format(a, format, "text", err)) {
+        !rt_field_word(text, "verbosity", verbosities, &word, err) ||
+        !rt_field_object(text, "format", &format, err) ||
+        !rt_ask_format(a, format, "text", err) || !take_include(a, err) ||
+        !rt_field_bool(a->root, "store", &(bool){false}, err)) {
         return false;
     }
     a->max_tokens = (uint32_t)max;
+    a->n = 1; /* this API has no n */
     return true;
 }
 
@@ -273,6 +314,6 @@ bool rt_responses_parse(rt_ask *a, lb_err *err) {
         return no_memory(err);
     }
     return take_choice(a, err) && rt_ask_chat(a, shown, a->tools, err) && rt_ask_sampling(a, err) &&
-           rt_ask_effort(a, reasoning, "effort", err) &&
+           take_effort(a, reasoning, err) &&
            rt_field_bool(a->root, "stream", &a->stream, err) && take_rest(a, err);
 }

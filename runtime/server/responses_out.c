@@ -17,15 +17,20 @@ static int item_of(rt_note_kind kind) {
 
 /* ---- items */
 
-/* One item: its notes from `n` on (NULL: none yet), up to one of another kind. */
-static const rt_note *add_item(rt_ask *a, int kind, uint32_t index, const rt_note *n, bool done,
-                               lb_text *out) {
+static const char GOING_ON[] = "in_progress";
+static const char WHOLE[] = "completed";
+static const char CUT[] = "incomplete";
+
+/* One item: its notes from `n` on (GOING_ON: none of them), up to one of another kind. */
+static const rt_note *add_item(rt_ask *a, int kind, uint32_t index, const rt_note *n,
+                               const char *status, lb_text *out) {
+    bool done = status != GOING_ON;
     static const char *const prefixes[] = {"", "rs", "msg", "fc"};
     static const char *const heads[] = {"", "\"reasoning\",\"summary\":[],\"content\":[",
                                         "\"message\",\"role\":\"assistant\",\"content\":[",
                                         "\"function_call\","};
     lb_text_printf(out, "{\"id\":\"%s_%s_%u\",\"status\":\"%s\",\"type\":%s", prefixes[kind],
-                   a->r->id, index, done ? "completed" : "in_progress", heads[kind]);
+                   a->r->id, index, status, heads[kind]);
     if (kind == ITEM_CALL) {
         lb_text_printf(out, "\"call_id\":\"call_%s_%u\",\"name\":", a->r->id, index);
         rt_jo_string(out, n->name.s, n->name.n);
@@ -48,11 +53,26 @@ static const rt_note *add_item(rt_ask *a, int kind, uint32_t index, const rt_not
     return n;
 }
 
+static const char *status_of(const rt_ask *a) {
+    return a->jobs[0].stop == RT_STOP_LENGTH ? CUT : WHOLE;
+}
+
+/* The note behind those of n's item. */
+static const rt_note *behind(const rt_note *n) {
+    int kind = item_of(n->kind);
+    for (n = n->next; kind != ITEM_CALL && n->kind != RT_NOTE_END && item_of(n->kind) == kind;) {
+        n = n->next;
+    }
+    return n;
+}
+
+/* All of them, of an answer that is over: the last one is whole if the answer is. */
 static void add_items(rt_ask *a, lb_text *out) {
     uint32_t n_items = 0;
     for (const rt_note *n = a->mail.first; n != NULL && n->kind != RT_NOTE_END; n_items++) {
+        bool last = behind(n)->kind == RT_NOTE_END;
         lb_text_add(out, n_items == 0 ? "" : ",");
-        n = add_item(a, item_of(n->kind), n_items, n, true, out);
+        n = add_item(a, item_of(n->kind), n_items, n, last ? status_of(a) : WHOLE, out);
     }
 }
 
@@ -68,7 +88,7 @@ static void add_json(const rt_ask *a, const char *key, const char *otherwise, lb
 
 static void add_response(rt_ask *a, const char *status, const char *error, bool whole,
                          lb_text *out) {
-    bool cut = strcmp(status, "incomplete") == 0;
+    bool cut = status == CUT;
     lb_text_printf(out,
                    "{\"id\":\"resp_%s\",\"object\":\"response\",\"created_at\":%" PRId64
                    ",\"status\":\"%s\",\"model\":",
@@ -112,10 +132,6 @@ static void add_response(rt_ask *a, const char *status, const char *error, bool 
     } else {
         lb_text_add(out, "null}");
     }
-}
-
-static const char *status_of(const rt_ask *a) {
-    return a->jobs[0].stop == RT_STOP_LENGTH ? "incomplete" : "completed";
 }
 
 /* ---- what the next turn may refer to */
@@ -184,8 +200,8 @@ static void response_event(rt_ask *a, const char *type, const char *status, cons
 }
 
 static void begin(rt_ask *a, lb_text *out) {
-    response_event(a, "response.created", "in_progress", NULL, false, out);
-    response_event(a, "response.in_progress", "in_progress", NULL, false, out);
+    response_event(a, "response.created", GOING_ON, NULL, false, out);
+    response_event(a, "response.in_progress", GOING_ON, NULL, false, out);
 }
 
 /* ,"item_id":...,"output_index":... of the open item */
@@ -196,11 +212,12 @@ static void add_place(const rt_ask *a, lb_text *out) {
                    a->r->id, c->n_blocks - 1, c->n_blocks - 1);
 }
 
-static void item_event(rt_ask *a, const char *type, const rt_note *n, bool done, lb_text *out) {
+static void item_event(rt_ask *a, const char *type, const rt_note *n, const char *status,
+                       lb_text *out) {
     const rt_choice *c = &a->choices[0];
     event(a, type, out);
     lb_text_printf(out, ",\"output_index\":%u,\"item\":", c->n_blocks - 1);
-    add_item(a, c->open, c->n_blocks - 1, n, done, out);
+    add_item(a, c->open, c->n_blocks - 1, n, status, out);
     end_event(out);
 }
 
@@ -232,7 +249,7 @@ static void part_event(rt_ask *a, const char *type, bool done, lb_text *out) {
     end_event(out);
 }
 
-static void close_item(rt_ask *a, lb_text *out) {
+static void close_item(rt_ask *a, const char *status, lb_text *out) {
     rt_choice *c = &a->choices[0];
     if (c->open == ITEM_MESSAGE || c->open == ITEM_REASONING) {
         event(a,
@@ -247,7 +264,7 @@ static void close_item(rt_ask *a, lb_text *out) {
         part_event(a, "response.content_part.done", true, out);
     }
     if (c->open != ITEM_NONE) {
-        item_event(a, "response.output_item.done", a->item, true, out);
+        item_event(a, "response.output_item.done", a->item, status, out);
     }
     c->open = ITEM_NONE;
 }
@@ -259,11 +276,11 @@ static void note(rt_ask *a, const rt_note *n, lb_text *out) {
         return;
     }
     if (c->open != kind || kind == ITEM_CALL) {
-        close_item(a, out);
+        close_item(a, WHOLE, out);
         c->open = kind;
         c->n_blocks++;
         a->item = n;
-        item_event(a, "response.output_item.added", n, false, out);
+        item_event(a, "response.output_item.added", n, GOING_ON, out);
         if (kind != ITEM_CALL) {
             part_event(a, "response.content_part.added", false, out);
         }
@@ -291,13 +308,13 @@ static void note(rt_ask *a, const rt_note *n, lb_text *out) {
 
 static void end_choice(rt_ask *a, uint32_t choice, lb_text *out) {
     (void)choice;
-    close_item(a, out);
+    close_item(a, status_of(a), out);
 }
 
 static void finish(rt_ask *a, lb_text *out) {
     const char *status = status_of(a);
     keep(a);
-    response_event(a, status[0] == 'i' ? "response.incomplete" : "response.completed", status, NULL,
+    response_event(a, status == CUT ? "response.incomplete" : "response.completed", status, NULL,
                    true, out);
 }
 

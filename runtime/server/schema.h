@@ -47,6 +47,11 @@ uint32_t rt_schema_space(rt_schema *s);
 uint32_t rt_schema_call(rt_grammar *g, const rt_output_format *format, const json_t *tools,
                         const char *name, uint32_t next, lb_err *err);
 
+/* Any text, with calls of the tools where the marker of one stands, as often as the model likes.
+ * LB_UNSUPPORTED likewise. */
+uint32_t rt_schema_text(rt_grammar *g, const rt_output_format *format, const json_t *tools,
+                        lb_err *err);
+
 /* Any one of n texts, each followed by `next`. */
 uint32_t rt_schema_words(rt_grammar *g, rt_string *words, size_t n, uint32_t next);
 

@@ -46,9 +46,10 @@ static uint32_t json_call(rt_grammar *g, const rt_output_format *f, const json_t
 
 /* ---- name <key>k</key><value>v</value> ... */
 
-/* Any text up to `end`, which it does not hold, then `next`: one node for each length of a
- * beginning of `end` that was just read (Knuth, Morris, Pratt: SIAM J. Comput. 6 (1977)). */
-static uint32_t raw_until(rt_grammar *g, const char *end, uint32_t next) {
+/* Any text up to `end`, which it does not hold, then `next`; or any text (may_end). One node for
+ * each length of a beginning of `end` that was just read (Knuth, Morris, Pratt: SIAM J. Comput. 6
+ * (1977)). */
+static uint32_t raw_until(rt_grammar *g, const char *end, bool may_end, uint32_t next) {
     uint32_t at[RT_MARKER_BYTES_MAX + 1];
     size_t fall[RT_MARKER_BYTES_MAX + 1] = {0};
     size_t n = strlen(end);
@@ -78,6 +79,7 @@ static uint32_t raw_until(rt_grammar *g, const char *end, uint32_t next) {
                 break;
             }
         }
+        ways = may_end ? rt_g_either(g, ways, 0) : ways;
         rt_g_set_place(g, at[i], ways, rt_g_set(g, &other, at[0]));
     }
     return at[0];
@@ -88,7 +90,7 @@ static uint32_t raw_value(rt_grammar *g, const rt_output_format *f, const json_t
     const json_t *list = json_object_get(schema, "enum");
     size_t n = json_array_size(list);
     if (n == 0) {
-        return raw_until(g, f->value_end, next);
+        return raw_until(g, f->value_end, false, next);
     }
     rt_string *words = lb_alloc_n(g->arena, n, sizeof *words, err);
     if (words == NULL) {
@@ -138,6 +140,17 @@ static uint32_t argument(rt_grammar *g, const rt_output_format *f, rt_schema *s,
     return rt_g_word(g, f->key_begin, rt_g_word(g, key, rt_g_word(g, f->key_end, n)));
 }
 
+/* Any arguments, of a tool that does not name its own. */
+static uint32_t any_arguments(rt_grammar *g, const rt_output_format *f, uint32_t space,
+                              uint32_t next) {
+    uint32_t more = rt_g_place(g);
+    uint32_t n = raw_until(g, f->value_end, false, rt_g_call(g, space, more));
+    n = rt_g_call(g, space, rt_g_word(g, f->value_begin, n));
+    n = rt_g_word(g, f->key_begin, raw_until(g, f->key_end, false, n));
+    rt_g_set_place(g, more, n, next);
+    return more;
+}
+
 static uint32_t keys_call(rt_grammar *g, const rt_output_format *f, const json_t *tool,
                           uint32_t next, lb_err *err) {
     rt_schema s;
@@ -150,6 +163,9 @@ static uint32_t keys_call(rt_grammar *g, const rt_output_format *f, const json_t
     size_t i = 0;
     if (keys == NULL || !rt_schema_init(&s, g, schema, err)) {
         return 0;
+    }
+    if (n == 0 && !json_is_false(json_object_get(schema, "additionalProperties"))) {
+        next = any_arguments(g, f, rt_schema_space(&s), next);
     }
     json_object_foreach((json_t *)(uintptr_t)map, key, v) {
         keys[i++] = key;
@@ -172,18 +188,15 @@ static uint32_t one_tool(rt_grammar *g, const rt_output_format *f, const json_t 
                                     : json_call(g, f, tool, space, next, err);
 }
 
-uint32_t rt_schema_call(rt_grammar *g, const rt_output_format *f, const json_t *tools,
-                        const char *name, uint32_t next, lb_err *err) {
+static bool is_marked(const rt_output_format *f) {
+    return f->form == RT_CALLS_JSON || f->form == RT_CALLS_KEYS;
+}
+
+/* What stands behind the marker that opens a call. */
+static uint32_t call_body(rt_grammar *g, const rt_output_format *f, const json_t *tools,
+                          const char *name, uint32_t next, lb_err *err) {
     rt_schema s;
     uint32_t all = 0;
-    bool marked = f->form == RT_CALLS_JSON || f->form == RT_CALLS_KEYS;
-    if (!marked && f->form != RT_CALLS_BARE) {
-        lb_err_set(err, LB_UNSUPPORTED,
-                   "tool_choice: this model's calls (%s) cannot be demanded; "
-                   "auto and none are supported",
-                   f->name);
-        return 0;
-    }
     if (!rt_schema_init(&s, g, NULL, err)) {
         return 0;
     }
@@ -209,6 +222,34 @@ uint32_t rt_schema_call(rt_grammar *g, const rt_output_format *f, const json_t *
                    name == NULL ? "" : name);
         return 0;
     }
-    all = marked ? rt_g_call(g, space, all) : all;
-    return f->call_begin != NULL && marked ? rt_g_word(g, f->call_begin, all) : all;
+    return is_marked(f) ? rt_g_call(g, space, all) : all;
+}
+
+uint32_t rt_schema_call(rt_grammar *g, const rt_output_format *f, const json_t *tools,
+                        const char *name, uint32_t next, lb_err *err) {
+    if (!is_marked(f) && f->form != RT_CALLS_BARE) {
+        lb_err_set(err, LB_UNSUPPORTED,
+                   "tool_choice: this model's calls (%s) cannot be demanded; "
+                   "auto and none are supported",
+                   f->name);
+        return 0;
+    }
+    uint32_t body = call_body(g, f, tools, name, next, err);
+    return body != 0 && f->call_begin != NULL && is_marked(f) ? rt_g_word(g, f->call_begin, body)
+                                                              : body;
+}
+
+uint32_t rt_schema_text(rt_grammar *g, const rt_output_format *f, const json_t *tools,
+                        lb_err *err) {
+    if (!is_marked(f) || f->call_begin == NULL) {
+        lb_err_set(err, LB_UNSUPPORTED,
+                   "tools: strict cannot be guaranteed with this model's calls (%s)", f->name);
+        return 0;
+    }
+    uint32_t text = rt_g_place(g);
+    uint32_t body = call_body(g, f, tools, NULL, text, err);
+    if (body != 0) {
+        rt_g_set_place(g, text, raw_until(g, f->call_begin, true, body), 0);
+    }
+    return body == 0 ? 0 : text;
 }

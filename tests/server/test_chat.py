@@ -87,12 +87,21 @@ def test_bodies_refused(s):
 
 def test_known_but_unsupported(s):
     for more in ({"functions": [{}]}, {"audio": {"voice": "x"}}, {"response_format": {"type": "x"}},
-                 {"tools": TOOLS, "tool_choice": "sometimes"}, {"tool_choice": "required"}):
+                 {"tools": TOOLS, "tool_choice": "sometimes"}, {"tool_choice": "required"}, {"modalities": ["text", "audio"]}, {"modalities": "text"},
+                 {"moderation": {"model": "x"}}, {"verbosity": "low"}, {"web_search_options": {}}, {"best_of": 2}, {"echo": True}, {"chat_template": "x"},
+                 {"min_tokens": 5}, {"stop_token_ids": [1]}, {"guided_choice": ["a"]}, {"json_schema": {}}, {"n_predict": 5}, {"continue_final_message": True},
+                 {"tools": ["x"]}, {"tools": [{"type": "function"}]}, {"tools": [{"type": "custom", "custom": {"name": "x"}}]},
+                 {"tools": [{"type": "function", "function": {"name": "", "parameters": {}}}]}, {"tools": [{"type": "function", "function": {"name": "f", "parameters": 5}}]},
+                 {"tools": [{"type": "function", "function": {"name": "f", "description": 5}}]}):
         r = s.chat("hi", **more)
         assert r.status == 400 and r.json["error"]["param"] is not None, (more, r.body)
+    for message in ({"function_call": {"name": "f", "arguments": "{}"}}, {"audio": {"id": "x"}}, {"refusal": "no"}):
+        r = s.chat([{"role": "user", "content": "hi"}, {"role": "assistant", "content": None, **message}, {"role": "user", "content": "hi"}])
+        assert r.status == 400 and r.json["error"]["param"] == "messages[1]", (message, r.body)
     for more in ({"functions": []}, {"audio": None}, {"response_format": {"type": "text"}}, {"unheard_of": {"x": [1]}},
                  {"store": True}, {"user": "u"}, {"metadata": {}}, {"service_tier": "auto"}, {"tool_choice": "none"},
-                 {"tools": [], "tool_choice": "auto"}, {"parallel_tool_calls": True}):
+                 {"tools": [], "tool_choice": "auto"}, {"parallel_tool_calls": True},
+                 {"modalities": ["text"]}, {"verbosity": "medium"}, {"reasoning_effort": "max"}, {"min_tokens": 0}, {"prediction": {"type": "content", "content": "x"}}):
         assert s.chat("hi", **more).status == 200, more
 
 

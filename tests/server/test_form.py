@@ -136,6 +136,43 @@ def test_calls_are_made(s):
     assert r["message"]["content"] == '{"a": 1, "c": false}'
 
 
+def strict(*names):
+    return [{"type": "function", "function": {**t["function"], "strict": t["function"]["name"] in names}} for t in TOOLS]
+
+
+def test_strict_tools_where_the_model_chooses(s):
+    def said(text, tools, **more):
+        r = s.chat("say:" + text, tools=tools, **{"temperature": 0, "max_tokens": 300, **more})
+        assert r.status == 200, r.body
+        return r.json["choices"][0]
+    wrong = '<tool_call>{"name": "add", "arguments": {"a": "five", "z": []}}</tool_call>'
+    loose = said("Well." + wrong, TOOLS)["message"]
+    assert json.loads(loose["tool_calls"][0]["function"]["arguments"]) == {"a": "five", "z": []}
+    n_calls = 0
+    for seed in range(6):
+        c = said("Well." + wrong, strict("add"), temperature=1, seed=seed)
+        assert c["message"]["content"].startswith("Well.")
+        for call in c["message"].get("tool_calls", []):
+            assert call["function"]["name"] != "add" or valid(json.loads(call["function"]["arguments"]), TOOLS[0]["function"]["parameters"], {}), call
+            n_calls += 1
+    assert n_calls >= 2, n_calls
+    # what is right is left alone: text, marks that begin and are none, several calls, others' arguments
+    right = '<tool_call>{"name": "add", "arguments": {"a": 5}}</tool_call>'
+    other = '<tool_call>{"name": "sub", "arguments": {"z": [1]}}</tool_call>'
+    for text in ("Hello \u00e9.", "a < b <tool_ <tool_cal <<tool", "One." + right + right, right + other):
+        assert said(text, strict("add"))["message"].get("content") == said(text, TOOLS)["message"].get("content"), text
+        calls = [[(k["function"]["name"], k["function"]["arguments"]) for k in said(text, t)["message"].get("tool_calls", [])] for t in (TOOLS, strict("add"))]
+        assert calls[0] == calls[1] and len(calls[0]) == text.count("</tool_call>"), (text, calls)
+    c = said(right, strict("add"), max_tokens=8)
+    assert c["finish_reason"] == "length" and "tool_calls" not in c["message"]
+    m = s.post("/v1/messages", {"max_tokens": 300, "messages": [{"role": "user", "content": "say:" + wrong}], "tools": [
+        {"name": "add", "input_schema": {"type": "object", "properties": {"a": {"enum": [7]}}, "required": ["a"], "additionalProperties": False}, "strict": True}]})
+    assert [b["input"] for b in m.json["content"] if b["type"] == "tool_use"] == [{"a": 7}], m.body
+    cannot = [{"type": "function", "function": {"name": "f", "strict": True, "parameters": {"type": "object", "properties": {"a": {"type": "string", "pattern": "x"}}}}}]
+    r = s.chat("hi", tools=cannot)
+    assert r.status == 400 and "pattern" in r.error and s.chat("hi", tools=cannot, tool_choice="none").status == 200
+
+
 def test_refused_before_work(s):
     before = s.metric("answers_total")
     for schema, what in (({"type": "string", "pattern": "a+"}, "pattern"), ({"type": "integer", "maximum": 3}, "maximum"), ({"type": "integer", "minimum": 1}, "minimum"),

@@ -194,6 +194,29 @@ def test_thinking_budget(s):
         assert both(limited, text, thinking={"type": "enabled", "budget_tokens": 20})["content"][0]["thinking"] == "y" * 20
 
 
+@named("tools that are loaded later come into the conversation where they were found")
+def test_tool_search(s):
+    later = {"name": "later", "description": "Found \u00e9.", "input_schema": {"type": "object", "properties": {"q": {"type": "string"}}}, "defer_loading": True}
+    call = {"type": "tool_use", "id": "a", "name": "add", "input": {"a": 1}}
+    found = {"type": "tool_result", "tool_use_id": "a", "content": [{"type": "tool_reference", "tool_name": "later"}, {"type": "text", "text": "say:ok."}]}
+    def ask(messages, tools, **more):
+        r = s.post("/v1/messages", {"max_tokens": 200, "messages": messages, "tools": tools, "temperature": 0, **more})
+        assert r.status == 200, r.body
+        u = r.json["usage"]
+        return r.json["content"], u["input_tokens"] + u["cache_read_input_tokens"], u["cache_read_input_tokens"]
+    first = [{"role": "user", "content": "say:Looking."}]
+    _, plain, _ = ask(first, TOOLS)
+    _, n, _ = ask(first, [*TOOLS, later])
+    assert n == plain  # it is not in the prompt, so finding it changes nothing in front
+    turn = [*first, {"role": "assistant", "content": [{"type": "text", "text": "Looking."}, call]}, {"role": "user", "content": [found]}]
+    content, n, cached = ask(turn, [*TOOLS, later])
+    assert content[0]["text"].startswith("ok.") and n > plain + 100 and cached >= plain - 8, (content, n, cached)
+    ask(turn, [*TOOLS, later], tool_choice={"type": "none"})
+    turn.append({"role": "user", "content": 'say:<tool_call>{"name": "later", "arguments": {"q": "x"}}</tool_call>'})
+    content, _, _ = ask(turn, [*TOOLS, later])
+    assert content[0]["type"] == "tool_use" and content[0]["name"] == "later" and content[0]["input"] == {"q": "x"}
+
+
 def test_refused(s):
     user = {"role": "user", "content": "x"}
     image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": ""}}
@@ -211,12 +234,19 @@ def test_refused(s):
             ({"tools": TOOLS, "tool_choice": {"type": "tool", "name": "sub"}}, "tool_choice"), ({"tools": TOOLS, "tool_choice": {"type": "tool"}}, "tool_choice"), ({"thinking": {"type": "maybe"}}, "type"),
             ({"thinking": {"type": "enabled", "budget_tokens": 0}}, "budget_tokens"), ({"temperature": 2.5}, "temperature"),
             ({"stop_sequences": [""]}, "stop_sequences"), ({"mcp_servers": [{"url": "x"}]}, "mcp_servers"),
-            ({"output_config": {"format": {"type": "json_schema"}}}, "output_config"), ({"stream": 1}, "stream")):
+            ({"output_config": {"format": {"type": "json_schema"}}}, "output_config"), ({"stream": 1}, "stream"),
+            ({"output_config": {"effort": "endless"}}, "effort"), ({"output_config": {"task_budget": {"type": "tokens", "total": 9}}}, "task_budget"),
+            ({"context_management": {"edits": [{"type": "clear_tool_uses_20250919"}]}}, "clear_tool_uses"), ({"fallbacks": [{}]}, "fallbacks"),
+            ({"context_management": {"edits": [{"type": "clear_thinking_20251015", "keep": {"type": "thinking_turns", "value": 1}}]}}, "keeps all"),
+            ({"tools": [{"name": "", "input_schema": {}}]}, "tools[0]"), ({"tools": [{**TOOLS[0], "defer_loading": 1}]}, "defer_loading"),
+            ({"messages": [{"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a", "content": 5}]}]}, "result"),
+            ({"messages": [{"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a", "content": [{"type": "tool_reference", "tool_name": "x"}]}]}]}, "tools")):
         r = s.post("/v1/messages", {**body("hi"), **more})
         assert r.status == 400 and r.json["type"] == "error" and r.json["error"]["type"] == "invalid_request_error", (more, r.body)
         assert what in r.error, (more, r.error)
     for more in ({"metadata": {"user_id": "u"}}, {"service_tier": "auto"}, {"thinking": {"type": "adaptive"}}, {"output_config": {"effort": "high"}},
-                 {"system": ""}, {"system": []}, {"context_management": {"edits": []}}, {"messages": [user, {"role": "system", "content": "late"}, user]}):
+                 {"system": ""}, {"system": []}, {"context_management": {"edits": []}}, {"context_management": {"edits": [{"type": "clear_thinking_20251015", "keep": "all"}]}},
+                 {"messages": [user, {"role": "system", "content": "late"}, user]}):
         assert s.post("/v1/messages", {**body("hi"), **more}).status == 200, more
 
 

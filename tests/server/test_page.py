@@ -127,6 +127,7 @@ def test_key():
         p = Page.__new__(Page)
         answers = ["a-long-enough-key"]
         p.play, p.browser = started()
+        p.home, p.asked, p.wrong = "", [], []
         with p:
             p.page = p.browser.new_page()
             p.page.on("dialog", lambda d: d.accept(answers.pop()) if answers else d.dismiss())

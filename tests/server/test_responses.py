@@ -32,6 +32,15 @@ def test_items(s):
     r = ask(s, "say:<think>so</think>yes" + CALL, tools=TOOLS)
     assert texts(r) == [("reasoning", "so"), ("message", "yes"), ("function_call", "add")]
     assert json.loads(r["output"][2]["arguments"]) == {"a": 7} and r["output"][2]["call_id"] and len({i["id"] for i in r["output"]}) == 3
+    assert texts(ask(s, "hi", n=2, include=["reasoning.encrypted_content"])) == [("message", "Hello from the stub.")]  # there is no n here
+    r = ask(s, "#loop say:<think>so</think>x", max_output_tokens=14)
+    assert [i["status"] for i in r["output"]] == ["completed", "incomplete"]
+    done = [d["item"]["status"] for e, d in s.stream("/v1/responses", {"input": "#loop say:<think>so</think>x", "max_output_tokens": 14, "stream": True}).all()
+            if e == "response.output_item.done"]
+    assert done == ["completed", "incomplete"]
+    thought = lambda *parts: [{"role": "user", "content": "hi"}, {"type": "reasoning", "summary": [], "content": [{"type": "reasoning_text", "text": t} for t in parts]},
+                              {"role": "assistant", "content": "x"}, {"role": "user", "content": "hi"}]
+    assert ask(s, thought("one\0", "two"))["usage"]["input_tokens"] == ask(s, thought("one\0\ntwo"))["usage"]["input_tokens"]  # no part is lost
     r = ask(s, "#loop say:x", max_output_tokens=3)
     assert r["status"] == "incomplete" and r["incomplete_details"] == {"reason": "max_output_tokens"}
     r = ask(s, [{"role": "user", "content": [{"type": "input_text", "text": "say:a"}]}], instructions="Be brief.")
@@ -95,7 +104,12 @@ def test_refused(s):
                        ({"input": "x", "tools": [{"type": "web_search"}]}, "tools[0]"), ({"input": "x", "background": True}, "background"),
                        ({"input": "x", "truncation": "auto"}, "truncation"), ({"input": "x", "max_output_tokens": 0}, "max_output_tokens"),
                        ({"input": "x", "max_output_tokens": 10**6}, "4096"), ({"input": "x", "tool_choice": "required"}, "tool_choice"),
-                       ({"input": "x", "reasoning": {"effort": "endless"}}, "effort"), ({"input": "x", "top_logprobs": 2}, "top_logprobs")):
+                       ({"input": "x", "reasoning": {"effort": "endless"}}, "effort"), ({"input": "x", "top_logprobs": 2}, "top_logprobs"),
+                       ({"input": [{"role": "user", "content": 5}]}, "content"), ({"input": [{"type": "function_call_output", "call_id": "x"}]}, "output"),
+                       ({"input": "x", "text": {"verbosity": "high"}}, "verbosity"), ({"input": "x", "include": ["message.output_text.logprobs"]}, "include"),
+                       ({"input": "x", "context_management": [{"type": "compaction"}]}, "context_management"), ({"input": "x", "store": "x"}, "store"),
+                       ({"input": "x", "tools": TOOLS, "tool_choice": {"type": "mcp", "name": "add"}}, "tool_choice"),
+                       ({"input": "x", "tools": [{"type": "function", "name": "f", "parameters": 5}]}, "tools[0]")):
         r = s.post("/v1/responses", body)
         assert r.status == 400 and what in r.error, (body, r.body)
 
