@@ -15,39 +15,55 @@ typedef struct span {
     uint64_t begin, end;  /* bytes in the arena */
     uint32_t first, last; /* launches */
     bool used, kept;
-    uint8_t written; /* bit 0: in steps of few rows, bit 1: in those of many */
+    uint8_t written, read; /* bit 0: in steps of few rows, bit 1: in those of many */
 } span;
+
+enum { FEW = 1, MANY = 2, EVERY = FEW | MANY }; /* steps, as in `written` */
 
 /* ---- order */
 
-/* Notes the uses of launch i's arguments; reads come after the write, and each value is written
- * once: in steps of few rows, and in those of many. */
-static bool note_uses(lg_prover *p, uint32_t i, span *spans, bool *used) {
+/* What a launch does with an argument. A state may be read and written; its kernel says which, and
+ * the rows of a step are stored there before any of them looks back. */
+static lg_access access_of(const lg_kernel *k, uint32_t param, const lg_goperand *arg) {
+    for (uint32_t i = 0; arg->access == LG_STATE && i < k->n_operands; i++) {
+        if (strcmp(k->operands[i].param, k->params[param].name) == 0) {
+            return k->operands[i].access;
+        }
+    }
+    return arg->access;
+}
+
+/* Notes the uses of launch i's arguments; reads come after the write, and each value and state is
+ * written once: in steps of few rows, and in those of many. */
+static bool note_uses(lg_prover *p, uint32_t i, span *spans, uint8_t *used) {
     const lg_launch *l = &p->plan->launches[i];
-    uint8_t in = l->when == LG_WHEN_FEW ? 1 : l->when == LG_WHEN_MANY ? 2 : 3;
+    const lg_kernel *k = &p->plan->kernels[l->kernel];
+    uint8_t in = l->when == LG_WHEN_FEW ? FEW : l->when == LG_WHEN_MANY ? MANY : EVERY;
     p->launch = i;
-    for (uint32_t a = 0; a < p->plan->kernels[l->kernel].n_params; a++) {
+    for (uint32_t a = 0; a < k->n_params; a++) {
         const lg_goperand *arg = l->args[a];
         if (arg == NULL) {
             continue;
         }
         if (arg->access == LG_TENSOR) {
-            used[arg->id] = true;
+            used[arg->id] |= in;
             continue;
         }
         span *s = &spans[arg->id];
+        lg_access access = access_of(k, a, arg);
         const char *name = p->plan->graph->values[arg->id].name;
-        if ((arg->access == LG_READ || arg->access == LG_BOTH) && (s->written & in) != in) {
+        if ((access == LG_READ || access == LG_BOTH) && (s->written & in) != in) {
             return lg_prove_fail(p, "order: writes before the first read", name, 0, 1);
         }
-        if (arg->access == LG_WRITE && (s->written & in) != 0) {
+        if (access == LG_WRITE && (s->written & in) != 0) {
             return lg_prove_fail(p, "order: writes", name, 2, 1);
         }
-        if (p->plan->graph->values[arg->id].rows == LG_ROWS_FEW && in != 1) {
+        if (p->plan->graph->values[arg->id].rows == LG_ROWS_FEW && in != FEW) {
             return lg_prove_fail_text(p, "steps with the value", name, "not those of few rows",
                                       "those only");
         }
-        s->written |= arg->access == LG_WRITE ? in : 0;
+        s->written |= access == LG_WRITE ? in : 0;
+        s->read |= access == LG_WRITE ? 0 : in;
         s->first = s->used ? s->first : i;
         s->last = i;
         s->used = true;
@@ -86,7 +102,7 @@ static bool launch_is_node(lg_prover *p, uint32_t i) {
            lg_prove_fail(p, "order: arguments", k->name, n_args, g->nodes[i].n_operands);
 }
 
-static bool launches_in_order(lg_prover *p, span *spans, bool *used) {
+static bool launches_in_order(lg_prover *p, span *spans, uint8_t *used) {
     const lg_plan *plan = p->plan;
     if (plan->graph->n_nodes != 0 && plan->graph->n_nodes != plan->n_launches) {
         return lg_prove_fail(p, "order: launches", "all nodes", plan->n_launches,
@@ -164,6 +180,9 @@ static bool place_fits(lg_prover *p, uint32_t id, span *s, uint64_t *arena_end) 
     if (place->first != s->first || place->last != s->last) {
         return lg_prove_fail(p, "last launch of the life", v->name, place->last, s->last);
     }
+    if (v->rows == LG_ROWS_STATE && s->read != EVERY) {
+        return lg_prove_fail(p, "order: reads in every step", v->name, 0, 1);
+    }
     if (v->rows == LG_ROWS_STATE && !ring_holds(p, v)) {
         return false;
     }
@@ -196,10 +215,10 @@ static bool values_apart(lg_prover *p, const span *spans, uint32_t n) {
 
 static bool logits_written(lg_prover *p, const span *spans) {
     const lg_graph *g = p->plan->graph;
-    if (g->samples && (g->choices >= g->n_values || spans[g->choices].written != 3)) {
+    if (g->samples && (g->choices >= g->n_values || spans[g->choices].written != EVERY)) {
         return lg_prove_fail(p, "writes", "choices", 0, 1);
     }
-    if (g->logits >= g->n_values || spans[g->logits].written != 3) {
+    if (g->logits >= g->n_values || spans[g->logits].written != EVERY) {
         return lg_prove_fail(p, "writes", "logits", 0, 1);
     }
     const lg_gvalue *v = &g->values[g->logits];
@@ -247,12 +266,12 @@ static int by_offset(const void *a, const void *b) {
     return x->id < y->id ? -1 : 1;
 }
 
-static bool weight_fits(lg_prover *p, uint32_t id, bool used, placed_weight *out) {
+static bool weight_fits(lg_prover *p, uint32_t id, uint8_t used, placed_weight *out) {
     const char *name = p->plan->graph->tensors[id].name;
     const lg_weight *w = &p->plan->weights[id];
     uint64_t bytes = 0;
-    if (!used) {
-        return lg_prove_fail(p, "launches that read the weight", name, 0, 1);
+    if (used != EVERY) {
+        return lg_prove_fail(p, "launches of every step that read the weight", name, 0, 1);
     }
     if (!lg_prove_weight_bytes(p, id, &bytes)) {
         return false;
@@ -272,7 +291,7 @@ static bool weight_fits(lg_prover *p, uint32_t id, bool used, placed_weight *out
 }
 
 /* Each as large as its tensor in whole strips, one after the other, inside the arena. */
-static bool weights_apart(lg_prover *p, const bool *used) {
+static bool weights_apart(lg_prover *p, const uint8_t *used) {
     const lg_plan *plan = p->plan;
     uint32_t n = plan->graph->n_tensors;
     placed_weight *order = lb_alloc_n(p->arena, n, sizeof *order, p->err);
@@ -344,7 +363,7 @@ bool lg_prove_memory(lg_prover *p) {
     const lg_graph *g = p->plan->graph;
     uint64_t end[LG_N_ARENAS] = {0};
     span *spans = lb_alloc_n(p->arena, g->n_values, sizeof *spans, p->err);
-    bool *used = lb_alloc_n(p->arena, g->n_tensors, sizeof *used, p->err);
+    uint8_t *used = lb_alloc_n(p->arena, g->n_tensors, sizeof *used, p->err);
     if (spans == NULL || used == NULL || !launches_in_order(p, spans, used) ||
         !logits_written(p, spans)) {
         return false;

@@ -32,7 +32,6 @@ static harmless HARMLESS[] = {
     {"kernel.both.align /2", "the same", false, 0},
     {"kernel.state.align /2", "the same", false, 0},
     {"kernel.tensor.align *", "the same, and biases may lie tighter than they do", false, 0},
-    {"kernel.state.access =2", "both is the wider claim", false, 0},
     {"kernel.cover.cols.tile +1", "covers as well, by as many ctas; kernels are run against it",
      false, 0},
     {"state.window *", "no kernel declares it; op.c holds it against the op's", false, 0},
@@ -41,10 +40,6 @@ static harmless HARMLESS[] = {
      0},
     {"launch.node *", "the same", false, 0},
     {"kernel.cover.cols.tile -1", "as many ctas too, where the last one is not full", false, 0},
-    {"launch.arg id *",
-     "experts' equal matrices, which the launch for other steps reads as well: "
-     "checked where the graph is at hand",
-     false, 0},
     {"launch.when *", "what only changes values in place is missed where the graph is at hand",
      false, 0},
     {"kernel.read.below *", "a weaker demand on a list that meets the stronger one", false, 0},
