@@ -241,7 +241,7 @@ static bool prove_launch(lg_prover *p, uint32_t i) {
 }
 
 /* Facts that can come: 20 of a launch, for its grid, cta and SM, five of each parameter; those of
- * the plan. */
+ * the plan. Launches look at each other: kernels and numbers of arguments are right from here on. */
 static bool room(lg_prover *p) {
     const lg_plan *plan = p->plan;
     uint64_t n = 16 + 2 * (uint64_t)plan->graph->n_values + plan->graph->n_tensors;
@@ -252,6 +252,11 @@ static bool room(lg_prover *p) {
         const lg_kernel *k = &plan->kernels[plan->launches[i].kernel];
         if (plan->hw->gpu && k->few >= plan->n_kernels) {
             return lg_prove_fail(p, "number", "kernel for few rows", k->few, plan->n_kernels);
+        }
+        if (plan->launches[i].n_args != k->n_params) {
+            p->launch = i;
+            p->T = p->L = 1;
+            return lg_prove_fail(p, "arguments", k->name, plan->launches[i].n_args, k->n_params);
         }
         n += 2 * (20 + 5 * (uint64_t)k->n_params);
     }

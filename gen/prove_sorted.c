@@ -101,6 +101,27 @@ static bool makes_both(lg_prover *p, const lg_bound *b, const lg_sorted *s) {
     return true;
 }
 
+/* Where ctas share the scattering, each has groups of its own and none is left out: they lie on the
+ * one axis of the grid. */
+static bool groups_have_ctas(lg_prover *p, const lg_bound *b) {
+    const char *name = NULL;
+    for (uint32_t i = 0; i < p->kernel->n_axes; i++) {
+        const lg_axis *a = &p->kernel->axes[i];
+        uint64_t bound = 0;
+        if (strcmp(a->on, "loop") == 0) {
+            continue;
+        }
+        if (!lg_prove_eval(p, a->bound, "bound of axis", a->name, &bound)) {
+            return false;
+        }
+        if (name != NULL || bound != b->cover->sorted.groups) {
+            return lg_prove_fail(p, "coverage: groups", b->param, bound, b->cover->sorted.groups);
+        }
+        name = a->name;
+    }
+    return true;
+}
+
 bool lg_prove_scattered(lg_prover *p, const lg_bound *b, uint64_t *bytes) {
     const lg_sorted *s = &b->cover->sorted;
     uint64_t pairs = 0;
@@ -108,7 +129,7 @@ bool lg_prove_scattered(lg_prover *p, const lg_bound *b, uint64_t *bytes) {
     if (s->pairs == NULL || s->map == NULL) {
         return lg_prove_fail_text(p, "coverage: order", b->param, "absent", "pairs and their map");
     }
-    if (!makes_both(p, b, s) || !sizes(p, s, &pairs, &map_bytes)) {
+    if (!makes_both(p, b, s) || !groups_have_ctas(p, b) || !sizes(p, s, &pairs, &map_bytes)) {
         return false;
     }
     bool list = strcmp(b->param, s->pairs) == 0;

@@ -279,15 +279,44 @@ static void bend_scattered(bender *b, const lg_cover *c) {
     cover->scattered = was;
 }
 
+/* Memory that ctas share; where it is said to be none it has no rows to read either. */
+static void bend_own(bender *b, const lg_own *o) {
+    static const char *const names[] = {"rows", "heads", "k", "v", "nosuch", NULL};
+    bend_name(b, "kernel.own", "axis", &o->axis, names);
+    bend_name(b, "kernel.own", "of", &o->of, names);
+    bend_u64(b, "kernel.own", "tile", &o->tile);
+    uint64_t *splits = (uint64_t *)(uintptr_t)&o->splits;
+    const uint64_t was = *splits;
+    at(b, "kernel.own", "splits");
+    *splits = was + 1;
+    show(b, "+1");
+    *splits = was == 1 ? UINT64_MAX : was - 1;
+    show(b, "less");
+    *splits = was;
+}
+
+static void bend_last(bender *b, const lg_cover *c) {
+    static const char *const names[] = {"rows", "heads", "part", "count", "nosuch", NULL};
+    if (c->last_axis != NULL) {
+        bend_name(b, "kernel.last", "axis", &c->last_axis, names);
+        bend_name(b, "kernel.last", "count", &c->last_count, names);
+    }
+}
+
 static void bend_cover(bender *b, const lg_cover *c) {
     static const char *const names[] = {"x", "y", "nosuch", NULL};
     static const char *const axes[] = {"rows", "strips", "heads", "nosuch", NULL};
     bend_name(b, "kernel.cover", "param", &c->param, names);
     bend_sorted(b, &c->sorted, c->scattered != NULL ? "kernel.scattered" : "kernel.sorted");
+    if (c->own.splits != 0) {
+        bend_own(b, &c->own);
+        return;
+    }
     bend_scattered(b, c);
     if (c->scattered != NULL) {
         return;
     }
+    bend_last(b, c);
     bend_name(b, "kernel.cover.rows", "axis", &c->rows_axis, axes);
     bend_u64(b, "kernel.cover.rows", "tile", &c->rows_tile);
     bend_expr(b, "kernel.cover.rows", "n", &c->rows_n);
@@ -308,13 +337,19 @@ static void bend_cover(bender *b, const lg_cover *c) {
     }
 }
 
+/* The launch takes this kernel, for few rows or many. */
+static bool takes(const lg_plan *plan, const lg_launch *l, const lg_kernel *k) {
+    const lg_kernel *of = &plan->kernels[l->kernel];
+    return of == k || (plan->hw->gpu && &plan->kernels[of->few] == k);
+}
+
 /* What the kernel's parameter is given in its first launch. */
 static const char *operand_path(const bender *b, const lg_kernel *k, const lg_operand *o) {
     static const char *const paths[] = {"kernel.read", "kernel.write", "kernel.both",
                                         "kernel.state", "kernel.tensor"};
     for (uint32_t i = 0; i < b->plan->n_launches; i++) {
         const lg_launch *l = &b->plan->launches[i];
-        for (uint32_t a = 0; &b->plan->kernels[l->kernel] == k && a < k->n_params; a++) {
+        for (uint32_t a = 0; takes(b->plan, l, k) && a < k->n_params; a++) {
             if (l->args[a] != NULL && strcmp(k->params[a].name, o->param) == 0) {
                 return paths[l->args[a]->access];
             }
