@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Whole programs on a real GPU against the CPU programs of the same models: logits to the bit at
+"""Whole programs on a real GPU against the CPU programs of the same models: layers and logits to the bit at
 several chunk sizes, slots together and alone, greedy texts, speed. One table.
 
     programs.py prepare [--arch sm_90] [--host x86-64-v3] [--requantised q4_0,q6_k]    where lagen and nvcc are
@@ -27,7 +27,8 @@ SMOLLM2 = ROOT / "build" / "models" / "SmolLM2-135M-Instruct.Q4_1.gguf"
 LAGUNA_TINY = ROOT / "models" / "laguna-tiny" / "laguna-tiny.gguf"
 RECIPES = ["llama-tiny", "llama-576"]
 CHUNKS = [512, 64, 7, 1]
-TOKENS = 300
+EVERY_CHUNKS = [64, 1]  # no step has logits of more rows; of one row it is a graph, where a trace is made call by call
+TOKENS = 577  # odd; past the edge of every chunk, and one row past it at 64
 
 
 def sh(command, **options):
@@ -170,39 +171,36 @@ def join_weights(model):
                 f.write((PARTS / str(i) / f"{model['name']}.weights").read_bytes())
 
 
-def raw_logits(cli, n, chunk):
-    raw = OUT / f"logits.{os.getpid()}"
-    ids = ",".join(str(1 + 37 * i % 311) for i in range(n))
-    code, _, text, _ = output(
-        [cli, "logits", "--all", "--ids", ids, "--raw", raw, "--chunk", chunk]
-    )
-    data = raw.read_bytes() if raw.exists() else b""
-    raw.unlink(missing_ok=True)
-    if code == 0 and len(data) > 0 and len(data) % (4 * n) == 0:
-        return data
-    return text or f"{len(data)} bytes of logits for {n} positions"
+def numbers(cli, chunk, every):
+    """Logits of all positions; or, in steps of as many rows as a chunk has, the last one's and what every layer leaves. A text
+    if it fails."""
+    files = [OUT / f"{what}.{os.getpid()}" for what in ("logits", "layers")]
+    ids = ",".join(str(1 + 37 * i % 311) for i in range(TOKENS))
+    more = ["--all"] if every else ["--trace", files[1]]
+    code, _, text, _ = output([cli, "logits", "--ids", ids, "--raw", files[0], "--chunk", chunk, *more])
+    data = [f.read_bytes() if f.exists() else b"" for f in files]
+    for f in files:
+        f.unlink(missing_ok=True)
+    rows = [TOKENS, 1] if every else [1, TOKENS]
+    if code == 0 and len(data[0]) > 0 and all(len(d) % (4 * n) == 0 for d, n in zip(data, rows)) and (every or data[1]):
+        return data[0] + data[1]
+    return text or f"{len(data[0])} bytes of logits and {len(data[1])} of layers for {TOKENS} positions"
 
 
-def compare_logits(t, model, cpu, gpu):
-    want = raw_logits(cpu, TOKENS, 512)
-    if not isinstance(want, bytes):
-        return t.row(model, "logits of the CPU program", False, want)
-    for chunk in CHUNKS:
-        got = raw_logits(gpu, TOKENS, chunk)
-        if not isinstance(got, bytes):
-            t.row(model, f"logits, chunk {chunk}", False, got)
+def compare_numbers(t, model, cpu, gpu):
+    for every, what, chunks in ((False, "layers", CHUNKS), (True, "all logits", EVERY_CHUNKS)):
+        want = numbers(cpu, CHUNKS[0], every)
+        if not isinstance(want, bytes):
+            t.row(model, f"{what} of the CPU program", False, want)
             continue
-        wrong = (
-            [i // 4 for i in range(0, len(want), 4) if want[i : i + 4] != got[i : i + 4]]
-            if got != want
-            else []
-        )
-        detail = (
-            f"{len(want) // 4} numbers"
-            if not wrong
-            else f"{len(wrong)} of {len(want) // 4} numbers, the first is {wrong[0]}"
-        )
-        t.row(model, f"logits, chunk {chunk}", got == want, detail)
+        for chunk in chunks:
+            got = numbers(gpu, chunk, every)
+            if not isinstance(got, bytes):
+                t.row(model, f"{what}, chunk {chunk}", False, got)
+                continue
+            wrong = [i // 4 for i in range(0, len(want), 4) if want[i : i + 4] != got[i : i + 4]] if got != want else []
+            detail = f"{len(wrong)} of {len(want) // 4} numbers, the first is {wrong[0]}" if wrong else f"{len(want) // 4} numbers"
+            t.row(model, f"{what}, chunk {chunk}", got == want, detail)
 
 
 def compare_texts(t, model, gpu, greedy):
@@ -254,7 +252,7 @@ def one_model(t, model, greedy, sanitize):
     )
     if code != 0:
         return
-    compare_logits(t, name, cpu, gpu)
+    compare_numbers(t, name, cpu, gpu)
     for side in ("cpu", "gpu"):
         code, out, err, _ = output([folder / side / "request", "slots", folder / side])
         t.row(name, f"slots ({side})", code == 0, (out.decode().strip() + err)[:100])
