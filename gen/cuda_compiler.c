@@ -36,6 +36,7 @@ bool lg_cuda_compiler_find(const char *which, const volatile sig_atomic_t *stop,
                            lg_cuda_compiler *out, lb_err *err) {
     int major = 0;
     int minor = 0;
+    const char *file = NULL;
     *out = (lg_cuda_compiler){0};
     if (strcmp(which, "nvrtc") != 0) {
         const char *text = NULL;
@@ -47,12 +48,18 @@ bool lg_cuda_compiler_find(const char *which, const volatile sig_atomic_t *stop,
         return false;
     }
     out->version = (uint32_t)(major * 1000 + minor * 10);
-    out->identity = lb_format(arena, err, "NVRTC %d.%d", major, minor);
+    out->identity = lg_nvrtc_file(out->nvrtc, arena, &file, err)
+                        ? lb_format(arena, err, "NVRTC %d.%d (%s)", major, minor, file)
+                        : NULL;
     if (out->identity == NULL || !new_enough("NVRTC", major, minor, err)) {
         lg_cuda_compiler_close(out);
         return false;
     }
     return true;
+}
+
+const char *lg_cuda_identity(const lg_cuda_compiler *c) {
+    return c == NULL ? "not known where this was emitted" : c->identity;
 }
 
 void lg_cuda_compiler_close(lg_cuda_compiler *c) {

@@ -26,6 +26,9 @@ bool lg_cuda_compiler_find(const char *which, const volatile sig_atomic_t *stop,
                            lg_cuda_compiler *out, lb_err *err);
 void lg_cuda_compiler_close(lg_cuda_compiler *c);
 
+/* The identity, or the words for there being none (`c` NULL). */
+const char *lg_cuda_identity(const lg_cuda_compiler *c);
+
 typedef struct lg_cuda_header {
     const char *name, *text;
 } lg_cuda_header;
@@ -41,6 +44,8 @@ typedef struct lg_cuda_source {
 /* nvrtc.c: opens the library; the cubin of one source, in `arena`. LB_SYNTAX with the compiler's
  * first message. */
 bool lg_nvrtc_open(lg_nvrtc **out, int *major, int *minor, lb_err *err);
+/* "libnvrtc.so.13.0.88, 104857600 bytes": the library's file, because NVRTC tells no build. */
+bool lg_nvrtc_file(const lg_nvrtc *n, lb_arena *arena, const char **out, lb_err *err);
 void lg_nvrtc_close(lg_nvrtc *n);
 bool lg_nvrtc_compile(lg_nvrtc *n, const lg_cuda_source *s, lb_arena *arena, void **cubin,
                       size_t *n_bytes, lb_err *err);

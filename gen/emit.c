@@ -148,6 +148,19 @@ static bool add_manifest(lg_emitter *e, const lg_value *info, lb_err *err) {
            lb_text_done(&t, err) && lg_emit_add(e, "manifest.json", t.data, t.n_bytes, err);
 }
 
+static bool add_line(lg_emitter *e, const char *path, const char *line, lb_err *err) {
+    const char *text = lb_format(e->arena, err, "%s\n", line);
+    return text != NULL && lg_emit_add(e, path, text, strlen(text), err);
+}
+
+/* Who compiles: what another compiler made is made anew. NVRTC has compiled already. */
+static bool add_compilers(lg_emitter *e, lb_err *err) {
+    const lg_cuda_compiler *cuda = e->o->cuda;
+    bool nvcc = e->plan->hw->gpu && (cuda == NULL || cuda->nvrtc == NULL);
+    return add_line(e, "compiler.txt", e->o->compiler, err) &&
+           (!nvcc || add_line(e, "cuda_compiler.txt", lg_cuda_identity(cuda), err));
+}
+
 /* The sources in src/ that the emitted build compiles, in the order they were made. */
 static const lg_value *own_sources(lg_emitter *e, lg_builder *b) {
     lg_value *list = lg_build_array(b);
@@ -257,7 +270,7 @@ static bool render_program(lg_emitter *e, const lg_proof *proof, lb_err *err) {
            lg_emit_render(e, "program/build.ninja.lua", build, "build.ninja", err) &&
            lg_emit_render(e, "program/bundle.sh.lua", build, "bundle.sh", err) &&
            lg_emit_render(e, "program/server.service.lua", build, "server.service", err) &&
-           add_json(e, proof, err) && add_manifest(e, info, err);
+           add_compilers(e, err) && add_json(e, proof, err) && add_manifest(e, info, err);
 }
 
 bool lg_emit(const lg_plan *plan, const lg_proof *proof, lg_host *host, const lg_emit_options *o,

@@ -43,9 +43,7 @@ bool lg_emit_info(lg_emitter *e, const lg_value *all, const lg_value **out, lb_e
     lg_build_set_string(&b, root, "compiler", e->o->compiler);
     if (e->plan->hw->gpu) {
         lg_build_set_string(&b, root, "host", lg_hw_name(e->o->host));
-        lg_build_set_string(&b, root, "cuda_compiler",
-                            e->o->cuda == NULL ? "not known where this was emitted"
-                                               : e->o->cuda->identity);
+        lg_build_set_string(&b, root, "cuda_compiler", lg_cuda_identity(e->o->cuda));
     }
     lg_build_set_uint(&b, root, "ctx_train", e->plan->graph->ctx_train);
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {

@@ -1,10 +1,13 @@
 /* nvrtc.c -- NVRTC, opened at run time and called in process; the only file that knows its
- * interface. POSIX (dlopen). */
-#define _POSIX_C_SOURCE 200809L
+ * interface. POSIX (dlopen), and dladdr, which glibc and musl have. */
+#define _GNU_SOURCE /* dladdr */
 #include <dlfcn.h>
+#include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "cuda_compiler.h"
 
@@ -67,6 +70,22 @@ bool lg_nvrtc_open(lg_nvrtc **out, int *major, int *minor, lb_err *err) {
     }
     *out = n;
     return true;
+}
+
+bool lg_nvrtc_file(const lg_nvrtc *n, lb_arena *arena, const char **out, lb_err *err) {
+    Dl_info info;
+    struct stat st;
+    char path[PATH_MAX];
+    void *entry = NULL;
+    memcpy(&entry, &n->nvrtcVersion, sizeof entry);
+    if (dladdr(entry, &info) == 0 || realpath(info.dli_fname, path) == NULL ||
+        stat(path, &st) != 0) {
+        return lb_err_set(err, LB_MISSING, "the file of libnvrtc.so.13 is not to be found");
+    }
+    const char *slash = strrchr(path, '/');
+    *out = lb_format(arena, err, "%s, %" PRIu64 " bytes", slash == NULL ? path : slash + 1,
+                     (uint64_t)st.st_size);
+    return *out != NULL;
 }
 
 void lg_nvrtc_close(lg_nvrtc *n) {

@@ -54,7 +54,7 @@ def digests(folder):
         name = str(path.relative_to(folder))
         if path.is_dir() or name.startswith(("runtime/", "src/lib/")):
             continue
-        if name in ("manifest.json", ".weights.stamp", "build.ninja"):
+        if name in ("manifest.json", ".weights.stamp", "build.ninja", "compiler.txt", "cuda_compiler.txt"):
             continue
         data = path.read_bytes()
         if name == "src/model.c":

@@ -76,6 +76,29 @@ def every_kernel_has_run_before_the_first_request():
     assert seen == {k["name"] for k in kernels_of(folder)["kernels"]}
 
 
+def launches_overlap_where_the_row_has_it():
+    """Programmatic dependent launch: in the emitted table and in every launch of the start, on sm_90 and not on sm_89."""
+    gpu, older = gpu_program(), WORK / "gpu89"
+    rows = {r["name"]: r for r in json.loads(run([LAGEN, "targets", "--json"]).stdout)}
+    if not older.exists():
+        shutil.copytree(gpu, older, symlinks=True)  # the objects that differ are made anew
+    program.build("gpu89", "sm_89", *OPTIONS)
+    log = WORK / "overlaps.log"
+    for folder, name in ((gpu, "sm_90"), (older, "sm_89")):
+        waits = {k["name"]: "early" in k["descriptor"] for k in kernels_of(folder)["kernels"]}
+        want = {kernel: rows[name]["pdl"] and waits[kernel] for kernel in waits}
+        assert any(waits.values()) and rows[name]["pdl"] == (name == "sm_90")
+        text = (folder / "src/gpu.c").read_text()
+        told = dict(re.findall(r'\.name = "(\w+)"[^}]*?\.overlaps = (\w+)', text))
+        assert told == {k: "true" if v else "false" for k, v in want.items()}, (name, told)
+        keys = ("compute_minor", "compute_major", "smem_per_cta_bytes", "smem_per_sm_bytes", "threads_per_sm", "ctas_per_sm")
+        limits = {k: rows[name][k] for k in keys}
+        env = program.driver_env(toolkit.recorder(), program.settings("overlaps", log=log, **limits))
+        run([folder / "tiny-cli", "logits", "--ids", "1,2"], env=env)
+        seen = {m[1]: bool(m[2]) for m in re.finditer(r"^launch (\w+) grid .*?( overlaps)?$", log.read_text(), re.M)}
+        assert seen == want, (name, seen)
+
+
 def other_machines_are_refused():
     folder = gpu_program()
     for what, code, changes in (
@@ -342,6 +365,7 @@ def nvrtc_makes_the_same_twice():
 TESTS = [
     every_launch_is_taken,
     every_kernel_has_run_before_the_first_request,
+    launches_overlap_where_the_row_has_it,
     other_machines_are_refused,
     emulated_bits_are_those_of_the_cpu_program,
     a_launch_begins_before_the_one_in_front_has_run,

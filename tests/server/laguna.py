@@ -41,7 +41,7 @@ def sanitized(plain, sanitizer):
     """The emitted folder once more, compiled with -fsanitize=...; but for the plain twins of kernels, which `selftest` alone runs."""
     out = pathlib.Path(f"{plain}-{sanitizer.replace(',', '-')}")
     out.mkdir(exist_ok=True)
-    subprocess.run(["cp", "-a", "--update", *[plain / n for n in ("src", "runtime", "bundle.sh", "weights.bin")], out], check=True)
+    subprocess.run(["cp", "-a", "--update", *[plain / n for n in ("src", "runtime", "bundle.sh", "compiler.txt", "weights.bin")], out], check=True)
     build = out / "build.ninja"
     text = (plain / "build.ninja").read_text()
     text = text.replace("command = $cc $warn -O1", "command = cc $warn -O1")
