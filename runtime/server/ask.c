@@ -46,6 +46,7 @@ static void free_ask(rt_request *r) {
         cancel_and_wait(a);
         log_end(a);
         rt_mail_free(&a->mail);
+        atomic_fetch_sub(&r->server->n_owed, 1);
     }
     json_decref(a->root);
 }
@@ -202,7 +203,8 @@ static bool wait_all(rt_ask *a, lb_err *err) {
             a->seen = n;
             a->n_ended += n->kind == RT_NOTE_END;
         }
-        if (n == NULL || rt_seconds() - looked_s >= LOOK_EVERY_S) {
+        bool look = n == NULL || rt_seconds() - looked_s >= LOOK_EVERY_S;
+        if (look && a->n_ended < a->n_submitted) {
             looked_s = rt_seconds();
             if (rt_request_gone(a->r)) {
                 a->r->status = 503;
@@ -292,6 +294,7 @@ bool rt_ask_run(rt_ask *a, lb_err *err) {
         return false;
     }
     a->has_mail = true;
+    atomic_fetch_add(&r->server->n_owed, 1);
     for (uint32_t i = 0; i < a->n; i++) {
         lb_text_init(&a->choices[i].held, &r->arena);
     }

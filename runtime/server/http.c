@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 #include "server/guard.h"
@@ -235,9 +236,51 @@ static const rt_route *find_route(rt_request *r, int *status, lb_err *err) {
     return NULL;
 }
 
+typedef struct framing {
+    unsigned n_hosts, n_lengths, n_encodings;
+    bool chunked; /* the encoding, if there is one, is that */
+} framing;
+
+static enum MHD_Result count_header(void *cls, enum MHD_ValueKind kind, const char *key,
+                                    const char *value) {
+    framing *f = cls;
+    (void)kind;
+    if (strcasecmp(key, "Host") == 0) {
+        f->n_hosts++;
+    } else if (strcasecmp(key, "Content-Length") == 0) {
+        f->n_lengths++;
+    } else if (strcasecmp(key, "Transfer-Encoding") == 0) {
+        f->n_encodings++;
+        f->chunked = value != NULL && strcasecmp(value, "chunked") == 0;
+    }
+    return MHD_YES;
+}
+
+/* Where the body ends, and whom it is for, must be no matter of opinion: a proxy in front could have
+ * another one. The connection ends with the refusal. (RFC 9112, 3.2 and 6.3.) */
+static bool is_clear(rt_request *r, lb_err *err) {
+    framing f = {0};
+    MHD_get_connection_values(r->mhd, MHD_HEADER_KIND, count_header, &f);
+    if (f.n_lengths > 0 && f.n_encodings > 0) {
+        lb_err_set(err, LB_BAD_VALUE,
+                   "Content-Length and Transfer-Encoding exclude each other");
+    } else if (f.n_hosts > 1 || f.n_lengths > 1 || f.n_encodings > 1) {
+        lb_err_set(err, LB_BAD_VALUE, "there is more than one %s header",
+                   f.n_hosts > 1     ? "Host"
+                   : f.n_lengths > 1 ? "Content-Length"
+                                     : "Transfer-Encoding");
+    } else if (f.n_encodings > 0 && !f.chunked) {
+        lb_err_set(err, LB_UNSUPPORTED, "Transfer-Encoding: chunked is what is supported");
+    } else {
+        return true;
+    }
+    r->too_large = true;
+    return false;
+}
+
 /* What the head alone tells: 0, or the status to refuse with. */
 static int check_head(rt_request *r, lb_err *err) {
-    int status = rt_guard_origin(r, err);
+    int status = is_clear(r, err) ? rt_guard_origin(r, err) : 400;
     if (status != 0) {
         return status;
     }
@@ -253,11 +296,6 @@ static int check_head(rt_request *r, lb_err *err) {
     }
     const char *length = rt_request_header(r, "Content-Length");
     uint64_t limit = r->server->config->body_max_bytes;
-    if (length != NULL && rt_request_header(r, "Transfer-Encoding") != NULL) {
-        r->too_large = true; /* where the body ends is a matter of opinion: the connection ends */
-        lb_err_set(err, LB_BAD_VALUE, "Content-Length and Transfer-Encoding exclude each other");
-        return 400;
-    }
     if (length != NULL && (strlen(length) > 18 || strtoull(length, NULL, 10) > limit)) {
         r->too_large = true;
         lb_err_set(err, LB_LIMIT, "a body of %s bytes; the most is %llu", length,

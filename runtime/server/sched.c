@@ -36,9 +36,14 @@ struct rt_sched {
 
 /* ---- answers begin */
 
+/* The slot is free before anybody hears that the answer is over: who asks again at once is not told
+ * that all are busy. */
 static void release(rt_sched *s, rt_job *j) {
     if (j->seq != NULL) {
         s->busy[j->seq->slot] = false;
+        pthread_mutex_lock(&s->lock);
+        s->n_in_slots -= s->n_in_slots > 0;
+        pthread_mutex_unlock(&s->lock);
     }
 }
 

@@ -176,12 +176,13 @@ static bool start(rt_server *s, lb_err *err) {
 
 /* ---- end */
 
-/* Answers go on for --drain seconds, or until a second signal. */
+/* Answers go on for --drain seconds, or until a second signal; one is over when its last byte was
+ * sent. */
 static void drain(rt_server *s, int signal_fd) {
     double until = rt_seconds() + (double)s->config->drain_s;
     struct pollfd p[2] = {{.fd = signal_fd, .events = POLLIN},
                           {.fd = s->wake_fd, .events = POLLIN}};
-    while (rt_sched_load(s->sched) > 0 && rt_seconds() < until) {
+    while (rt_sched_load(s->sched) + atomic_load(&s->n_owed) > 0 && rt_seconds() < until) {
         if (poll(p, 2, DRAIN_LOOK_MS) > 0) {
             RT_LOG(&s->log, "warning", "stopping at once",
                    RT_LOG_S("reason", (p[0].revents & POLLIN) != 0 ? "signal" : "device lost"));

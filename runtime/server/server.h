@@ -37,6 +37,7 @@ typedef struct rt_server {
     int64_t started;   /* Unix time */
     uint64_t salt;     /* of ids */
     _Atomic uint64_t n_requests;
+    _Atomic uint32_t n_owed; /* requests whose answers are not wholly sent */
     _Atomic int health;
     atomic_bool abort;     /* no more waiting: answers end now */
     pthread_mutex_t large; /* one at a time: prompts that take much memory to encode */

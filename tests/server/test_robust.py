@@ -90,6 +90,10 @@ def test_framing(s):
     assert got.count(HELLO.encode()) == 2, got
     got = s.raw(post_bytes(chunked([BODY]), f"Content-Length: {len(BODY)}", "Transfer-Encoding: chunked"))
     assert got.startswith(b"HTTP/1.1 400") and b"onnection: close" in got and got.count(b"HTTP/1.1") == 1, got
+    for headers in ([f"Content-Length: {len(BODY)}", "Content-Length: 5"], [f"Content-Length: {len(BODY)}", "Host: other"], ["Transfer-Encoding: chunked, chunked"],
+                    ["Transfer-Encoding: chunked", "Transfer-Encoding: chunked"], ["Transfer-Encoding: identity"]):
+        got = s.raw(post_bytes(chunked([BODY]) if "Trans" in headers[0] else BODY, *headers))
+        assert got.startswith(b"HTTP/1.1 400") and b"onnection: close" in got and got.count(b"HTTP/1.1") == 1, (headers, got)
     got = s.raw(post_bytes(b"", end))
     assert got.startswith(b"HTTP/1.1 400") and b"empty" in got, got
     for bad in (b"G\r\n\r\n", b"\x00\x01\x02\r\n\r\n", b"GET\r\n\r\n", b"GET /health\r\n\r\n", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
@@ -216,8 +220,11 @@ def test_queue_is_bounded():
             assert statuses == [200] * 3 + [429] * 3, statuses
             refused = next(a.result() for a in answers if a.result().status == 429)
             assert refused.headers["Retry-After"] == "1" and refused.json["error"]["type"] == "rate_limit_error"
-            busy = [pool.submit(s.chat, "#delay=50 say:abcdefgh") for _ in range(3)]
-            time.sleep(0.1)
+            busy = [pool.submit(s.chat, "#delay=100 say:abcdefgh") for _ in range(3)]
+            end = time.monotonic() + 5
+            while s.get("/health").json["waiting"] < 2:
+                assert time.monotonic() < end, [b.result().status for b in busy]
+                time.sleep(0.01)
             r = s.post("/v1/messages", {**chat_body("hi"), "max_tokens": 5})
             assert r.status == 429 and r.json["error"]["type"] == "rate_limit_error"
             assert s.chat("hi", n=4).status == 429  # all or none
@@ -377,6 +384,24 @@ def test_termination():
             pass
         assert running.result().json["choices"][0]["message"]["content"] == "abcdefghij"
         assert queued.result().json["choices"][0]["message"]["content"] == "waited"
+    assert s.process.wait(10) == 0
+    s = Server("--drain", 20)  # what was made is sent to its end, to slow readers too
+    with socket.socket() as c:
+        c.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        c.connect(("127.0.0.1", s.port))
+        body = json.dumps(chat_body("say:" + "x" * 1000, stream=True, n=16)).encode()
+        c.sendall(post_bytes(body, f"Content-Length: {len(body)}"))
+        while s.metric("answer_tokens_total") < 16000:
+            time.sleep(0.01)
+        s.process.send_signal(signal.SIGTERM)
+        time.sleep(0.3)
+        c.settimeout(10)
+        got = b""
+        while not got.endswith(b"0\r\n\r\n"):
+            part = c.recv(1 << 20)
+            assert part, got[-300:]
+            got += part
+        assert b"data: [DONE]\n\n" in got[-40:]
     assert s.process.wait(10) == 0
     for second in (False, True):  # the drain ends by itself, or by a second signal
         s = Server("--drain", 1 if not second else 60)
