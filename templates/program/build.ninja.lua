@@ -58,7 +58,7 @@ rule kernel
   description = kernel $out
 # The plain-C twins of the kernels are for selftest: small code that compiles quickly.
 rule plain
-  command = $cc $warn -O1 ${join(target.flags, " ")} -ffp-contract=off -Isrc -Isrc/lib -Iruntime -MMD -MF $out.d -c $in -o $out
+  command = $cc $warn -Og ${join(target.flags, " ")} -ffp-contract=off -Isrc -Isrc/lib -Iruntime -MMD -MF $out.d -c $in -o $out
   depfile = $out.d
   deps = gcc
   description = plain $out

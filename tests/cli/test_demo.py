@@ -10,6 +10,7 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "oracle"))
+import emitted  # noqa: E402
 import tap  # noqa: E402
 
 WORK = tempfile.TemporaryDirectory()
@@ -36,7 +37,8 @@ def demo(*arguments, **commands):
 
 
 def offline_builds_answers_calls_and_stops():
-    done = demo("--offline")
+    with emitted.ready(emitted.demo_folder()):
+        done = demo("--offline")
     assert done.returncode == 0, done.stdout + done.stderr
     steps = re.split(r"^== ", done.stdout, flags=re.M)[1:]
     assert [s[:4] for s in steps] == [f"{i}/6 " for i in range(1, 7)] + ["next"], done.stdout

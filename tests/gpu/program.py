@@ -7,11 +7,15 @@ import re
 import shutil
 import struct
 import subprocess
+import sys
 
 import toolkit
 from toolkit import BUILD, ROOT
 
-WORK = BUILD / "tests" / "gpu" / "program"
+import emitted
+
+# each test's own: some change a program's files, and tests run side by side
+WORK = BUILD / "tests" / "gpu" / pathlib.Path(sys.argv[0]).stem
 LAGEN = ROOT / "build" / "lagen"
 OPTIONS = ["--ctx", "512", "--chunk", "64", "--slots", "3"]
 SETTINGS = {
@@ -70,11 +74,12 @@ def long_model():
 def build(name, arch, *options, env=None, lagen=LAGEN, command="build", check=True, gguf=None):
     """`lagen build` (or emit) of a model into WORK/name; the folder and the finished process."""
     folder = WORK / name
-    p = run(
-        [lagen, command, "-m", gguf or model(), "--arch", arch, "-o", folder, *options],
-        env=env or fake_env(),
-        check=check,
-    )
+    with emitted.ready(folder) if command == "build" else emitted.locked(folder):
+        p = run(
+            [lagen, command, "-m", gguf or model(), "--arch", arch, "-o", folder, *options],
+            env=env or fake_env(),
+            check=check,
+        )
     return folder, p
 
 

@@ -5,6 +5,8 @@ import subprocess
 
 import numpy as np
 
+import emitted
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = ROOT / os.environ.get("LAGEN_BUILD", "build")
 LAGEN = BUILD / "lagen"
@@ -38,14 +40,20 @@ def synth(recipe, types=None, seed=0, name=None):
 def build(model, arch="native", ctx=2048, chunk=512, kv="f16"):
     """Builds a model's program; the path of its command line. A second build compiles nothing."""
     out = WORK / f"{pathlib.Path(model).stem}-{arch}{'' if kv == 'f16' else '-' + kv}"
-    made = run([LAGEN, "build", "--model", model, "--arch", arch, "--ctx", ctx, "--chunk", chunk,
-                "--kv", kv, "--out", out])
+    return build_in(out, "--model", model, "--arch", arch, "--ctx", ctx, "--chunk", chunk, "--kv", kv)
+
+
+def build_in(out, *options):
+    """`lagen build` with these options into the folder `out`; the path of the program's command line."""
+    with emitted.ready(out):
+        made = run([LAGEN, "build", *options, "--out", out])
     return pathlib.Path(made.decode().strip().splitlines()[-1])
 
 
 def build_laguna_tiny():
     """The program of models/laguna-tiny in the folder and with the options that demo.sh gives it."""
-    made = run([LAGEN, "build", "--model", LAGUNA_TINY.relative_to(ROOT), "--arch", "native"])
+    with emitted.ready(emitted.demo_folder()):
+        made = run([LAGEN, "build", "--model", LAGUNA_TINY.relative_to(ROOT), "--arch", "native"])
     return ROOT / made.decode().strip().splitlines()[-1]
 
 

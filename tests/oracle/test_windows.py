@@ -2,7 +2,6 @@
 whose rings hold the whole context. The model sees a window of 8 in two of three layers."""
 import functools
 import json
-import pathlib
 import subprocess
 
 import numpy as np
@@ -25,8 +24,7 @@ def model():
 def build(name, *options):
     """The program's command line."""
     out = program.WORK / f"windows-{name}"
-    made = program.run([program.LAGEN, "build", "--model", model(), "--out", out, *options])
-    return pathlib.Path(made.decode().strip().splitlines()[-1])
+    return program.build_in(out, "--model", model(), *options)
 
 
 @functools.cache

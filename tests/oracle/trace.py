@@ -41,10 +41,7 @@ def main():
     ap.add_argument("--tokens", type=int, default=128)
     ap.add_argument("--ctx", type=int, default=1024)
     args, options = ap.parse_known_args()
-    out = program.WORK / "trace-program"
-    program.WORK.mkdir(parents=True, exist_ok=True)
-    made = program.run([program.LAGEN, "build", "--model", args.model, "--ctx", args.ctx, "--out", out, *options])
-    cli = made.decode().strip().splitlines()[-1]
+    cli = program.build_in(program.WORK / "trace-program", "--model", args.model, "--ctx", args.ctx, *options)
     o = oracle.Oracle(args.model)
     tokens = kl.random_tokens(0, args.tokens, o.n_vocab)
     for i, e in enumerate(errors(of_program(cli, tokens, o.n_layers), of_oracle(o, tokens))):

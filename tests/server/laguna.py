@@ -4,6 +4,7 @@ import struct
 import subprocess
 
 from client import ROOT, tap
+import emitted
 
 MODEL = ROOT / "models" / "laguna-tiny" / "laguna-tiny.gguf"
 
@@ -18,8 +19,9 @@ def longer(ctx):
     struct.pack_into("<I", data, at + 4, ctx)
     program.WORK.mkdir(parents=True, exist_ok=True)
     path = program.WORK / "laguna-tiny.gguf"
-    if not path.exists() or path.read_bytes() != data:
-        path.write_bytes(data)
+    with emitted.locked(path):
+        if not path.exists() or path.read_bytes() != data:
+            path.write_bytes(data)
     return path
 
 
@@ -31,9 +33,10 @@ def build(ctx=8192, slots=8, sanitizer=None):
     usual = (ctx, slots) == (8192, 8)
     out = program.WORK / ("laguna-tiny-server" if usual else f"laguna-tiny-{ctx}-{slots}")
     model = MODEL if ctx <= 8192 else longer(ctx)
-    program.run([program.LAGEN, "build", "--model", model, "--arch", "native", "--ctx", ctx, "--slots", slots, "--out", out])
+    program.build_in(out, "--model", model, "--arch", "native", "--ctx", ctx, "--slots", slots)
     if sanitizer:
-        out = sanitized(out, sanitizer)
+        with emitted.locked(f"{out}-{sanitizer}"):
+            out = sanitized(out, sanitizer)
     return str(out / "laguna-tiny-server")
 
 
@@ -44,7 +47,7 @@ def sanitized(plain, sanitizer):
     subprocess.run(["cp", "-a", "--update", *[plain / n for n in ("src", "runtime", "bundle.sh", "compiler.txt", "weights.bin")], out], check=True)
     build = out / "build.ninja"
     text = (plain / "build.ninja").read_text()
-    text = text.replace("command = $cc $warn -O1", "command = cc $warn -O1")
+    text = text.replace("command = $cc $warn -Og", "command = cc $warn -Og")
     build.write_text(text.replace("\ncc = cc\n", f"\ncc = cc -g -fsanitize={sanitizer} -Wno-tsan -fno-sanitize-recover=undefined\n"))
     subprocess.run(["ninja", "-C", out, "-j2", "--quiet", "laguna-tiny-server"], check=True, stdout=subprocess.DEVNULL)
     return out

@@ -18,9 +18,7 @@ def build():
     if not program.SMOLLM2.exists() or not program.LAGEN.exists():
         raise tap.Skip("build/lagen or the model is not there")
     out = program.WORK / "smollm2-server"
-    made = program.run([program.LAGEN, "build", "--model", program.SMOLLM2, "--arch", "native", "--ctx", 2048, "--slots", 4, "--chunk", 128,
-                        "--out", out])
-    return pathlib.Path(made.decode().strip().splitlines()[-1])
+    return program.build_in(out, "--model", program.SMOLLM2, "--arch", "native", "--ctx", 2048, "--slots", 4, "--chunk", 128)
 
 
 def content(r):
