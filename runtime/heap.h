@@ -1,4 +1,4 @@
-/* heap.h -- the bound of a server's memory beside its arenas, kept by the system. */
+/* heap.h -- the bound of a program's memory beside its arenas, kept by the system. */
 #ifndef RT_HEAP_H
 #define RT_HEAP_H
 
@@ -8,7 +8,7 @@
 #include "base/err.h"
 
 /* From now on the process gets at most `n_bytes` more of private memory than it has (RLIMIT_DATA):
- * malloc then fails, and with it the request that asked, not the process and not the machine. A
+ * malloc then fails, and with it the request or the command that asked, not the machine. A
  * lower limit that is in force already stays. *limit: what is in force then; 0 in a sanitized
  * program, which is left alone, since its allocator ends the process instead. LB_IO if the system
  * does not tell or take it. Linux. */

@@ -16,9 +16,11 @@ enum { LB_STAGES = 4, LB_STAGE_BYTES = 16 * 1024 * 1024 };
  * steps of 2 MiB. */
 #define LB_DRIVER_BYTES (UINT64_C(768) * 1024 * 1024)
 
-/* Everything else that a program takes of the host's memory: code, tokenizer, stacks, requests and
- * answers (JSON, HTTP). A server has no more: the system refuses it what goes beyond (heap.h). It
- * holds LB_CONNECTIONS connections with their stacks; each more adds LB_CONNECTION_BYTES. */
+/* Everything else that a program takes of the host's memory: code, tokenizer, stacks, texts,
+ * requests and answers (JSON, HTTP). It has no more: the system refuses it what goes beyond
+ * (heap.h), and a command's arena says so first. (Sanitized builds have the arenas' limits alone.)
+ * A server holds LB_CONNECTIONS connections with their stacks; each more adds LB_CONNECTION_BYTES.
+ */
 #define LB_HEAP_BYTES (UINT64_C(1024) * 1024 * 1024)
 enum { LB_CONNECTIONS = 1024, LB_CONNECTION_BYTES = (64 + 512) * 1024 };
 

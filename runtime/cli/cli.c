@@ -4,11 +4,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/budget.h"
 #include "base/console.h"
 #include "base/stop.h"
 
 enum { NAME_WIDTH = 12 };
-static const uint64_t ARENA_LIMIT_BYTES = UINT64_C(16) << 30;
 
 static const rt_cli_command *const COMMANDS[] = {
     &rt_cmd_run,  &rt_cmd_chat,  &rt_cmd_tokenize, &rt_cmd_logits,
@@ -37,7 +37,7 @@ static void print_help(const rt_cli *c) {
 }
 
 static bool run_command(rt_cli *c, const rt_cli_command *cmd, int argc, char **argv, lb_err *err) {
-    lb_arena_init(&c->arena, "command", ARENA_LIMIT_BYTES);
+    lb_arena_init(&c->arena, "command", LB_HEAP_BYTES);
     bool ok = cmd->run(c, argc, argv, err);
     rt_engine_stop(c->engine);
     lb_arena_reset(&c->arena);

@@ -8,9 +8,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/budget.h"
 #include "base/file.h"
 #include "base/unicode.h"
 #include "cli/cli.h"
+#include "heap.h"
 
 enum { FILE_MAX_BYTES = 256 * 1024 * 1024, READ_BYTES = 1 << 16, PROGRESS_MS = 100 };
 
@@ -69,6 +71,12 @@ static void load_progress(void *arg, uint64_t done, uint64_t total) {
     }
 }
 
+/* What `info` calls "all else": what the command has taken of it before counts too. */
+static bool limit_heap(const rt_cli *c, lb_err *err) {
+    uint64_t in_force = 0;
+    return rt_heap_limit(LB_HEAP_BYTES - c->arena.used_bytes, &in_force, err);
+}
+
 bool rt_cli_start(rt_cli *c, const rt_cli_team *team, lb_err *err) {
     char dir[PATH_MAX];
     double begin = rt_cli_seconds();
@@ -76,7 +84,7 @@ bool rt_cli_start(rt_cli *c, const rt_cli_team *team, lb_err *err) {
     rt_engine_opts o = {.n_threads = (uint32_t)team->n_threads, .device = team->device,
                         .load = {.dir = dir, .progress = load_progress, .progress_arg = &next}};
     if (!rt_program_dir(dir, sizeof dir, err) ||
-        !rt_engine_start(c->model, &o, &c->engine, err)) {
+        !rt_engine_start(c->model, &o, &c->engine, err) || !limit_heap(c, err)) {
         return false;
     }
     rt_cli_progress_end();

@@ -3,11 +3,11 @@
 
 #include <string.h>
 
+#include "base/budget.h"
 #include "chat/output.h"
 #include "chat/probe.h"
 
 enum { TURNS_BYTES = 256 * 1024 * 1024 };
-static const uint64_t WORK_BYTES = UINT64_C(4) << 30; /* the tokenizer's scratch is most of it */
 
 bool rt_cli_thinking(const char *text, rt_thinking *out, lb_err *err) {
     *out = RT_THINKING_DEFAULT;
@@ -33,7 +33,7 @@ bool rt_cli_talk_new(const rt_cli *c, const char *system, rt_thinking thinking, 
     }
     *out = (rt_cli_talk){.cli = c, .thinking = thinking};
     lb_arena_init(&out->turns, "conversation", TURNS_BYTES);
-    lb_arena_init(&out->work, "prompt", WORK_BYTES);
+    lb_arena_init(&out->work, "prompt", LB_HEAP_BYTES);
     return rt_chat_probe(c->model->chat, &out->caps, err) &&
            rt_cli_talk_reset(out, system, err);
 }

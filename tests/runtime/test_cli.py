@@ -266,6 +266,28 @@ def test_golden_tokens():
 test_golden_tokens.__name__ = "H10 a state file that is cut, changed or of another program"
 
 
+def test_the_heap_has_a_limit():
+    """1 GiB beside the arenas, as `info` says: a text that would take more is refused, and the system holds a running command to it."""
+    said = int(re.search(r"all else, at most +(\d+) bytes", done("info"))[1])
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder) / "long"
+        with open(path, "wb") as f:
+            f.truncate(255 << 20)
+        for command in (["tokenize"], ["run", "--raw"], ["logits"]):
+            refused(1, f"would pass the arena's limit of {said}", *command, "-f", str(path))
+    if "/san/" in FAKE:
+        return  # their allocator ends the process where malloc fails
+    p = subprocess.Popen([FAKE, "chat", "--greedy"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    p.stdin.write(b"hi\n")
+    p.stdin.flush()
+    assert p.stdout.read(1)
+    of = {name: pathlib.Path(f"/proc/{p.pid}/{name}").read_text() for name in ("limits", "status")}
+    limit = int(re.search(r"Max data size +(\d+)", of["limits"])[1])
+    now = int(re.search(r"VmData:\s+(\d+)", of["status"])[1]) << 10
+    p.communicate()
+    assert 0 < limit - now <= said, (limit, now, said)
+
+
 def test_full_output_is_an_error():
     if not os.path.exists("/dev/full"):
         raise tap.Skip("no /dev/full")
