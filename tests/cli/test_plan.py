@@ -60,24 +60,33 @@ def kv_bytes_for_each_context():
     near(plan(header("laguna-s-1m"), "--chunk", 512)["pools"]["kv_full"], 48 * GIB, "1 M tokens")
 
 
-def an_expert_layer_for_each_quant():
-    """933 MiB in Q4_K_M, 995 MiB in UD-Q3_K_M, and all experts of UD-IQ2_M 31.99 GiB."""
-    def layers(types):
-        dump = json.loads(lagen("plan", "-m", header("laguna-s", types), "--arch", "sm_120a", "--ctx", 4096, "--dump", "memory"))
-        sums = {}
-        for w in dump["weights"]:
-            m = re.match(r"blk\.(\d+)\.ffn_(gate|up|down)_exps\.weight", w["name"])
-            if m:
-                sums[int(m.group(1))] = sums.get(int(m.group(1)), 0) + w["bytes"]
-        return sums
+def expert_layers(types):
+    dump = json.loads(lagen("plan", "-m", header("laguna-s", types), "--arch", "sm_120a", "--ctx", 4096, "--dump", "memory"))
+    sums = {}
+    for w in dump["weights"]:
+        m = re.match(r"blk\.(\d+)\.ffn_(gate|up|down)_exps\.weight", w["name"])
+        if m:
+            sums[int(m.group(1))] = sums.get(int(m.group(1)), 0) + w["bytes"]
+    assert sorted(sums) == list(range(1, 48)), types
+    return sums
 
-    assert len(layers("ud_q3_k_m")) == 47
-    near(layers("ud_q3_k_m")[20], 995 * MIB, "UD-Q3_K_M")
-    near(sum(layers("ud_iq2_m").values()), 31.99 * GIB, "UD-IQ2_M")
-    per = {"q4_k": 144, "q6_k": 210}
-    low = 256 * 3 * 1024 * 3072 // 256 * per["q4_k"]
-    high = 256 * 1024 * 3072 // 256 * (2 * per["q4_k"] + per["q6_k"])
-    assert set(layers("q4_k_m").values()) == {low, high}
+
+def an_expert_layer_for_each_quant():
+    """Published for Laguna-S: a layer's experts in MiB, and all experts of UD-IQ2_M 31.99 GiB."""
+    for types, layer, mib in (("q8_0", 20, 2448), ("q4_k", 20, 1296), ("ud_q3_k_m", 20, 995), ("ud_iq2_m", 20, 690)):
+        near(expert_layers(types)[layer], mib * MIB, types)
+    near(sum(expert_layers("ud_iq2_m").values()), 31.99 * GIB, "UD-IQ2_M")
+    blocks = 256 * 1024 * 3072 // 256  # qblocks of one projection: 144 bytes in Q4_K, 210 in Q6_K
+    assert set(expert_layers("q4_k_m").values()) == {blocks * 3 * 144, blocks * (2 * 144 + 210)}
+
+
+def whole_files():
+    """Published sizes of whole models: the bytes of all weights, as planned."""
+    for recipe, types, want in (("laguna-s", "q4_k_m", 71159321600), ("laguna-s", "q8_0", 125.02e9),
+                                ("laguna-s", "routed_q2_k", 48260803968 - 3733888), ("laguna-s", "ud_iq2_m", 34.63 * GIB),
+                                ("laguna-s", "ud_q3_k_m", 50.3 * GIB), ("laguna-xs", "q4_k_m", 18.88 * GIB),
+                                ("laguna-xs", "q8_0", 35.59e9)):
+        near(plan(header(recipe, types), "--ctx", 4096)["memory"]["weights"], want, f"{recipe} {types}")
 
 
 # ---- pools and costs
@@ -334,7 +343,7 @@ def cached_and_new():
     assert len(short["launches"]) == len(long["launches"])
 
 
-TESTS = (kv_bytes_for_each_context, an_expert_layer_for_each_quant, pools_are_sums, costs_are_differences,
+TESTS = (kv_bytes_for_each_context, an_expert_layer_for_each_quant, whole_files, pools_are_sums, costs_are_differences,
          answers_hold_when_planned_again, the_question_of_16_and_31_gib, pools_that_a_row_does_not_have,
          a_build_that_does_not_fit_is_refused, a_chunk_is_chosen_and_says_why, a_chosen_chunk_leaves_room,
          the_asked_context, no_scores, no_dequantised_copy, unknown_pattern, bytes_not_layers, all_experts_count, a_million_tokens,
