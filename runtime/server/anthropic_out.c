@@ -34,11 +34,13 @@ static void add_stop(const rt_ask *a, lb_text *out) {
     }
 }
 
-static void add_usage(const rt_ask *a, uint32_t cached, uint32_t made, lb_text *out) {
+static void add_usage(const rt_ask *a, uint32_t cached, uint32_t made, uint32_t thought,
+                      lb_text *out) {
     lb_text_printf(out,
                    "\"usage\":{\"input_tokens\":%u,\"cache_creation_input_tokens\":0,"
-                   "\"cache_read_input_tokens\":%u,\"output_tokens\":%u}",
-                   (uint32_t)a->n_ids - cached, cached, made);
+                   "\"cache_read_input_tokens\":%u,\"output_tokens\":%u,"
+                   "\"output_tokens_details\":{\"thinking_tokens\":%u}}",
+                   (uint32_t)a->n_ids - cached, cached, made, thought);
 }
 
 static void add_head(const rt_ask *a, lb_text *out) {
@@ -122,7 +124,7 @@ static void begin(rt_ask *a, lb_text *out) {
     lb_text_add(out, "event: message_start\ndata: {\"type\":\"message_start\",\"message\":");
     add_head(a, out);
     lb_text_add(out, ",\"content\":[],\"stop_reason\":null,\"stop_sequence\":null,");
-    add_usage(a, 0, 0, out); /* what was cached is known once it has begun: message_delta has it */
+    add_usage(a, 0, 0, 0, out); /* what was cached is known once it has begun: message_delta has it */
     lb_text_add(out, "}}\n\n");
     ping(out);
 }
@@ -133,7 +135,7 @@ static void end_choice(rt_ask *a, uint32_t choice, lb_text *out) {
     lb_text_add(out, "event: message_delta\ndata: {\"type\":\"message_delta\",\"delta\":{");
     add_stop(a, out);
     lb_text_add(out, "},");
-    add_usage(a, rt_ask_cached(a), rt_ask_generated(a), out);
+    add_usage(a, rt_ask_cached(a), rt_ask_generated(a), rt_ask_thought(a), out);
     lb_text_add(out, "}\n\n");
 }
 
@@ -191,7 +193,7 @@ static void whole(rt_ask *a, lb_text *out) {
     lb_text_add(out, "],");
     add_stop(a, out);
     lb_text_add(out, ",");
-    add_usage(a, rt_ask_cached(a), rt_ask_generated(a), out);
+    add_usage(a, rt_ask_cached(a), rt_ask_generated(a), rt_ask_thought(a), out);
     lb_text_add(out, "}");
 }
 

@@ -35,7 +35,7 @@ typedef struct rt_choice {
     uint32_t n_blocks, n_calls, n_events;
     lb_text held; /* tokens' probabilities that go with the next text */
     uint32_t n_held;
-    size_t text_at; /* bytes of text so far */
+    size_t text_at; /* characters of text so far */
 } rt_choice;
 
 struct rt_ask {

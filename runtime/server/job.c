@@ -60,6 +60,14 @@ static void take_content(rt_job *j, const char *text, size_t n) {
     }
 }
 
+/* What was held back as the beginning of a stop string is none: something else comes. */
+static void flush_content(rt_job *j) {
+    const char *out = NULL;
+    size_t n = 0;
+    rt_stream_end(&j->stream, &out, &n);
+    send_content(j, out, n);
+}
+
 static void take_call(rt_job *j, const rt_event *e) {
     j->n_calls++;
     send(j,
@@ -76,7 +84,10 @@ static void on_event(void *to, const rt_event *e) {
     }
     if (e->kind == RT_EVENT_CONTENT) {
         take_content(j, e->text.s, e->text.n);
-    } else if (e->kind == RT_EVENT_CALL) {
+        return;
+    }
+    flush_content(j);
+    if (e->kind == RT_EVENT_CALL) {
         take_call(j, e);
     } else {
         send(j, &(rt_note){.kind =
@@ -117,7 +128,6 @@ bool rt_job_start(rt_job *j, rt_seq *seq, lb_err *err) {
 
 /* The text is over, for this reason unless what was held back completes a stop string. */
 static bool end_with(rt_job *j, rt_stop_reason why, lb_err *err) {
-    const char *out = NULL;
     size_t n = rt_detok_flush(&j->detok, j->piece);
     j->ended = true;
     j->stop = why;
@@ -126,8 +136,7 @@ static bool end_with(rt_job *j, rt_stop_reason why, lb_err *err) {
         return false;
     }
     if (!j->closed) {
-        rt_stream_end(&j->stream, &out, &n);
-        send_content(j, out, n);
+        flush_content(j);
     }
     return true;
 }

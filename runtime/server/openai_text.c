@@ -112,13 +112,15 @@ static void columns_add(rt_ask *a, columns *c, const rt_note *n) {
     rt_choice *choice = &a->choices[n->choice];
     const char *comma = c->n++ == 0 ? "" : ",";
     size_t n_bytes = 0;
-    rt_token_text(a->r->server->model->tokenizer, n->token.token, &n_bytes);
+    const char *s = rt_token_text(a->r->server->model->tokenizer, n->token.token, &n_bytes);
     lb_text_add(&c->tokens, comma);
     add_name(a, n->token.token, &c->tokens);
     lb_text_add(&c->probs, comma);
     rt_jo_real(&c->probs, shown(n->token.log_prob));
     lb_text_printf(&c->at, "%s%zu", comma, choice->text_at);
-    choice->text_at += n_bytes;
+    for (size_t i = 0; i < n_bytes; i++) { /* characters, as clients count; by their first bytes */
+        choice->text_at += ((unsigned char)s[i] & 0xC0U) != 0x80U;
+    }
     lb_text_printf(&c->top, "%s{", comma);
     for (uint32_t i = 0; i < n->n_top; i++) {
         lb_text_add(&c->top, i == 0 ? "" : ",");

@@ -116,6 +116,13 @@ def test_stop_strings(s):
         assert message["content"] == want and reason == "stop", (text, stops, message)
     message, reason, _ = both(s, "say:<think>a STOP b</think>c STOP d", stop="STOP")
     assert message["content"] == "c " and message["reasoning_content"] == "a STOP b"
+    call = '<tool_call>{"name": "add", "arguments": {"a": 1}}</tool_call>'
+    for text in ("STO" + call + "P", "STO" + call[:20], "STO" + call + "STO"):  # what was held back comes in front of a call
+        message, _, _ = both(s, f"say:{text}", stop=["STOP"], tools=TOOLS)
+        assert message["content"] == text.replace(call, ""), message
+    m = s.post("/v1/messages", {"max_tokens": 99, "messages": [{"role": "user", "content": "say:STO" + call}], "stop_sequences": ["STOP"],
+                                "tools": [{"name": "add", "input_schema": {"type": "object"}}]}).json
+    assert [b["type"] for b in m["content"]] == ["text", "tool_use"], m
     for bad in ([""], [1], "", ["x" * 5000], ["x"] * 65):
         assert s.chat("hi", stop=bad).status == 400, bad
 
