@@ -32,8 +32,10 @@ end
 function module.describe(op)
   local c = c_kernel.describe(op)
   local block = 16 * slots_of(op)
+  -- More ctas hide more of memory's latency, fewer leave the registers that texts of several types need.
+  local threads = #moe.types(op) == 1 and 576 or 384
   return cuda.of(c, {
-    axes = c.axes, grid = c.grid, block = block, ctas_per_sm = math.max(1, 384 // block),
+    axes = c.axes, grid = c.grid, block = block, ctas_per_sm = math.max(1, threads // block),
     smem = carve(op), features = { "dp4a", "f16" },
   })
 end

@@ -525,11 +525,8 @@ ISA_FN float isa_warp_lanes_sum(const float (&v)[8]) {
     return isa_warp_sum(even + odd);
 }
 
-/* The sum over 256 lanes, lane i of thread i; `lane` is 256 floats of shared memory that no thread reads
- * any more. All threads of a cta of 256 call, and all get the sum. */
-ISA_FN float isa_lanes_sum(float mine, float *lane) {
-    lane[isa_thread()] = mine;
-    isa_barrier();
+/* The sum over 256 lanes, which lie in shared memory since a barrier; all lanes of a warp call, and all get it. */
+ISA_FN float isa_lanes_sum(const float *lane) {
     float v[8];
 #pragma unroll
     for (uint32_t i = 0; i < 8; i++) {

@@ -43,11 +43,28 @@ def mixture(name, types, shared):
             (f"{what} sum", {"family": "moe_sum", "H": H, **kinds, **with_shared}, MANY)]
 
 
-def dense(name, wtype):
-    """A product of a layer, to compare with: gate and up of the shared expert alone."""
+def dense(name):
+    """Products of a layer: gate and up of the shared expert alone, to compare with; attention's output; queries, keys and values."""
     H, n, _, _ = MODELS[name]
-    op = {"family": "matmul", "K": H, "parts": [{"type": wtype, "n": n, "bias": False}] * 2, "epilogue": "swiglu", "rows": "T"}
-    return [(f"{name} {wtype} one gated product", dict(op, role="decode"), FEW), (f"{name} {wtype} one gated product", dict(op, role="prefill"), MANY)]
+
+    def parts(*pairs):
+        return [{"type": wtype, "n": rows, "bias": False} for wtype, rows in pairs]
+
+    for what, K, of, epilogue in (("one gated product", H, parts(("q4_k", n), ("q4_k", n)), "swiglu"),
+                                  ("output", 3 * H, parts(("q4_k", H)), "add"),
+                                  ("q, k, v", H, parts(("q4_k", 3 * H), ("q4_k", 1024), ("q6_k", 1024)), "none")):
+        op = {"family": "matmul", "K": K, "parts": of, "epilogue": epilogue, "rows": "T"}
+        yield f"{name} dense {what}", dict(op, role="decode"), FEW
+        yield f"{name} dense {what}", dict(op, role="prefill"), MANY
+
+
+def around(name):
+    """What stands between a layer's products: the norm in front of them, norms and rotation of heads."""
+    H = MODELS[name][0]
+    norm = {"family": "norm_quant", "H": H, "eps": 1e-6, "rows": "T", "outputs": {"q8": True}}
+    heads = {"family": "rope_kv", "n_head": 3 * H // 128, "n_kv": 8, "hd": 128, "n_rot": 128, "pairing": "neox", "cap": 2560, "slots": 1,
+             "kv": "f16", "gate": "head", "eps": 1e-6, "count": 8}
+    return [(f"{name} norm", norm, FEW + MANY), (f"{name} norm of heads, rotation", heads, FEW + MANY)]
 
 
 # name: heads, key heads, size of a head, window, ring, gate
@@ -75,7 +92,8 @@ def all_cases():
         for name in MODELS:
             yield from mixture(name, types, shared)
     for name in MODELS:
-        yield from dense(name, "q4_k")
+        yield from dense(name)
+        yield from around(name)
 
 
 class Rows:

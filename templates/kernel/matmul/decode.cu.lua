@@ -10,11 +10,25 @@ local c_kernel = import("kernel/matmul.c.lua")
 local parts = import("lib/matmul_parts.lua")
 
 local TOKENS = 8
-local MOST_SLOTS = 8 -- atoms at a time
+-- Half-warps that a matrix should have at work at once, and bounds of a cta's: with few strips each takes more.
+local AT_ONCE, LEAST_SLOTS, MOST_SLOTS = 2048, 12, 24
 
 local function sources(op) return op.epilogue == "swiglu" and 2 or 1 end
 
-local function slots_of(op) return math.min(MOST_SLOTS, sources(op) * parts.n_atoms(op)) end
+local function n_strips(op)
+  local n = 0
+  for i, part in ipairs(op.parts) do
+    if i == 1 or op.epilogue ~= "swiglu" then n = n + ceil_div(part.n, 16) end
+  end
+  return n
+end
+
+-- Atoms at a time, so that turns are of equal length.
+local function slots_of(op)
+  local total = sources(op) * parts.n_atoms(op)
+  local most = math.min(MOST_SLOTS, math.max(LEAST_SLOTS, AT_ONCE // n_strips(op)))
+  return ceil_div(total, ceil_div(total, most))
+end
 
 -- Weights that are read before the launch in front has ended: of swiglu's two only if one text reads both.
 local function early(op)
@@ -40,7 +54,7 @@ function module.describe(op)
     name_suffix = "xdecode",
     axes = { descr.rows_axis(rows, TOKENS), descr.dim_axis("strips", n_strips, "y") },
     grid = { descr.row_ctas(rows, TOKENS), tostring(n_strips), "1" },
-    block = block, ctas_per_sm = 384 // block,
+    block = block, ctas_per_sm = math.max(1, 384 // block),
     covers = parts.row_cover(rows, TOKENS, cols),
     smem = carve(op, facts), features = { "dp4a", "f16" }, early = early(op),
   })
