@@ -3,11 +3,11 @@
 several chunk sizes, slots together and alone, greedy texts, speed. One table.
 
     programs.py prepare [--arch sm_90] [--host x86-64-v3] [--requantised q4_0,q6_k]    where lagen and nvcc are
-    programs.py run [--sanitize]                             where the GPU is; needs Python, a driver
+    programs.py run [--sanitize] [--requests 1000]           where the GPU is; needs Python, a driver
 
 Models: synthetic ones, laguna-tiny (with --requantised also in those tensor types, which needs numpy and gguf), SmolLM2.
 `prepare` makes build/gpu-programs; weights of more than 40 MiB lie in pieces in build/gpu-parts/<n>,
-so that a folder can travel in several loads. Exit status of `run`: 0 all equal, 1 something differs,
+so that a folder can travel in several loads. --requests: so many through laguna-tiny's server (soak.py). Exit status of `run`: 0 all equal, 1 something differs,
 77 no GPU here."""
 
 import argparse
@@ -87,8 +87,10 @@ def one_program(model, side, arch, options):
     request = program.request(full)
     keep = OUT / model.stem / side
     keep.mkdir(parents=True, exist_ok=True)
-    for name in (f"{model.stem}-cli", request.name):
-        shutil.copy(full / name, keep / ("cli" if name.endswith("-cli") else name))
+    shutil.copy(full / f"{model.stem}-cli", keep / "cli")
+    shutil.copy(full / request.name, keep / request.name)
+    if side == "gpu" and model == LAGUNA_TINY:
+        shutil.copy(full / f"{model.stem}-server", keep / "server")
     shutil.copytree(full / "lib", OUT / "lib", dirs_exist_ok=True)  # the same for all
     (keep / "lib").symlink_to("../../lib")
     shutil.copy(full / "weights.bin", keep / "weights.bin")
@@ -238,7 +240,7 @@ def compare_answers(t, model, cpu, gpu):
     t.row(model, "answers drawn on the device", good == len(runs) and said > 0, f"{good} of {len(runs)}, {said} with words")
 
 
-def one_model(t, model, greedy, sanitize):
+def one_model(t, model, greedy, a):
     name = model["name"]
     folder = OUT / name
     cpu, gpu = folder / "cpu/cli", folder / "gpu/cli"
@@ -265,8 +267,12 @@ def one_model(t, model, greedy, sanitize):
             f"speed    {name:<32} {side:<34} {' | '.join(out.decode().splitlines()[:2])}{err[:80]}",
             flush=True,
         )
-    if sanitize and "tiny" in name:
+    if a.sanitize and "tiny" in name:
         sanitize_program(t, name, gpu)
+    server = folder / "gpu/server"
+    if a.requests and server.exists():
+        code, out, err, _ = output([sys.executable, ROOT / "tests/gpu/soak.py", server, "--requests", a.requests], limit=600)
+        t.row(name, "requests without growth", code == 0, (out.decode() + err).strip()[:200])
 
 
 def sanitize_program(t, name, gpu):
@@ -292,7 +298,7 @@ def run(a):
         return 77
     t = Table()
     for model in plan["models"]:
-        one_model(t, model, plan["greedy"], a.sanitize)
+        one_model(t, model, plan["greedy"], a)
     print(f"{t.bad} rows differ")
     return 1 if t.bad else 0
 
@@ -308,6 +314,7 @@ def main():
     p.add_argument("--requantised", default="", help="tensor types, a comma between them")
     p = sub.add_parser("run")
     p.add_argument("--sanitize", action="store_true")
+    p.add_argument("--requests", type=int, default=0)
     a = parser.parse_args()
     return {"prepare": prepare, "run": run}[a.what](a)
 
