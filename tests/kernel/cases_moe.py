@@ -58,7 +58,7 @@ PRODUCTS = [
 # Rows for many; where every expert gets all of them, a tile of 32 and one more or less.
 MANY = {False: (1, 2, 7, 33, 130), True: (1, 8, 31, 32, 33, 65)}
 CASES = [
-    router_parts(768, 65), router_parts(300, 16), router_parts(64, 7, "bf16"),
+    router_parts(768, 65), router_parts(300, 16), router_parts(64, 7, "bf16"), router_parts(300, 17, "bf16", T=(1, 3)),
     router(31, 1), router(32, 4, parts=2), router(33, 8), router(128, 1, scale=1.0), router(160, 10, norm=False),
     router(256, 10, parts=12), router(257, 16, bias=False, scale=0.0), router(512, 16),
     router(33, 8, "softmax", bias=False, norm=False, scale=1.0), router(256, 8, "softmax"), router(257, 4, "softmax"),

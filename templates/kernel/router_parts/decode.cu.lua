@@ -33,7 +33,7 @@ for (uint32_t c = 0; c < ${HALF}; c++) {
 % local type = import("quant/" .. op.wtype .. ".lua").type
 #pragma unroll 4
 for (uint32_t c = 0; c < n_mine; c++) {
-    acc = isa_fma(${type}_at(atom, first + c, row), x[c], acc);
+    acc = isa_fma(${type}_at(mine, c, 0), x[c], acc);
 }
 
 %%template rows(op, chain)
@@ -69,7 +69,8 @@ ${quant.cu_load()}
 ${cuda.open(d)}
     const uint32_t a = isa_cta_y() / ${strips}, strip = isa_cta_y() % ${strips};
     const uint32_t row = isa_lane() % 16, upper = isa_lane() / 16, first = upper * ${HALF};
-    const uint8_t *atom = p.w + (size_t)strip * ${strip_bytes} + (size_t)a * ${a.bytes};
+    /* One address, of the thread's first weight, and constants from there: 128 addresses would take the registers. */
+    const uint8_t *mine = p.w + (size_t)strip * ${strip_bytes} + (size_t)a * ${a.bytes} + (first * 16 + row) * ${quant.qblock_bytes};
 % if K >= 256 then
 % if K % 256 > 0 then
     if (a < ${K // 256}) {
@@ -77,7 +78,7 @@ ${cuda.open(d)}
         float w[${HALF}];
 #pragma unroll
         for (uint32_t c = 0; c < ${HALF}; c++) {
-            w[c] = ${quant.type}_at(atom, first + c, row);
+            w[c] = ${quant.type}_at(mine, c, 0);
         }
         isa_wait_launch();
         isa_let_launch();
