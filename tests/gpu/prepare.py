@@ -1,5 +1,7 @@
 """Makes the folder that tests/gpu/run builds and runs on a machine with a GPU and a CUDA toolkit, and little else:
-build/gpu has every emitted kernel, CUDA and plain C, the headers they include, and operands for all cases, or, with names of families as arguments, for theirs (all of them are more than 100 MB)."""
+build/gpu, or what --out names, has every emitted kernel, CUDA and plain C, the headers they include, and operands for all cases, or, with
+names of families as arguments, for theirs (all of them are more than 100 MB)."""
+import argparse
 import gzip
 import pathlib
 import shutil
@@ -11,7 +13,6 @@ sys.path.insert(0, str(ROOT / "tests" / "softgpu"))
 import soft  # noqa: E402
 from soft import cpu  # noqa: E402
 
-OUT = ROOT / "build" / "gpu"
 KERNELS_PER_UNIT = 4
 
 
@@ -76,9 +77,9 @@ def record(plain, d, step, op, family, variants):
     return b"".join(out)
 
 
-def write_records(plain, layouts, cases, gpu):
+def write_records(plain, layouts, cases, gpu, out):
     ran = set()
-    with gzip.GzipFile(OUT / "in.bin.gz", "wb", compresslevel=1, mtime=0) as f:
+    with gzip.GzipFile(out / "in.bin.gz", "wb", compresslevel=1, mtime=0) as f:
         for index, op, step, family in cpu.runs_of(plain, layouts):
             if op["family"] == "matmul" and op["parts"][0]["n"] > 30000 and step.n_rows == 1:
                 continue  # the largest operands once only: the folder has to travel
@@ -92,8 +93,8 @@ def write_records(plain, layouts, cases, gpu):
         sys.exit(f"prepare: no operands for {', '.join(idle)}")
 
 
-def copy_headers():
-    folder = OUT / "include"
+def copy_headers(out):
+    folder = out / "include"
     for name in ("model_abi.h", "pool.h"):
         (folder / "base").mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / "runtime" / name, folder / name)
@@ -102,7 +103,7 @@ def copy_headers():
     for path in (ROOT / "templates" / "lib").glob("*.h"):
         shutil.copy(path, folder / path.name)
     for name in ("kernels.h", "kernels.cu"):
-        shutil.copy(ROOT / "tests" / "gpu" / name, OUT / name)
+        shutil.copy(ROOT / "tests" / "gpu" / name, out / name)
 
 
 def keep(families):
@@ -114,25 +115,30 @@ def keep(families):
 
 
 def main():
-    keep(sys.argv[1:])
-    shutil.rmtree(OUT, ignore_errors=True)
-    OUT.mkdir(parents=True)
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--out", type=pathlib.Path, default=ROOT / "build" / "gpu")
+    parser.add_argument("families", nargs="*")
+    a = parser.parse_args()
+    out = a.out
+    keep(a.families)
+    shutil.rmtree(out, ignore_errors=True)
+    out.mkdir(parents=True)
     plain, layouts, folder = cpu.render("plain")
     for d in plain:
-        shutil.copy(folder / f"{d['name']}.c", OUT / f"{d['name']}.c")
+        shutil.copy(folder / f"{d['name']}.c", out / f"{d['name']}.c")
     cases = soft.cases()
-    gpu = soft.render([op for _, op, _ in cases], OUT)
-    (OUT / "plain_table.c").write_text(plain_table(plain))
+    gpu = soft.render([op for _, op, _ in cases], out)
+    (out / "plain_table.c").write_text(plain_table(plain))
     # nvcc's host stubs are C functions with the kernels' names: the twins get others
-    (OUT / "plain_names.h").write_text("".join(f"#define {d['name']} plain_{d['name']}\n" for d in plain))
-    (OUT / "gpu_table.c").write_text(gpu_table(gpu))
+    (out / "plain_names.h").write_text("".join(f"#define {d['name']} plain_{d['name']}\n" for d in plain))
+    (out / "gpu_table.c").write_text(gpu_table(gpu))
     listed = list(enumerate(gpu))
     for at in range(0, len(listed), KERNELS_PER_UNIT):
-        (OUT / f"unit{at // KERNELS_PER_UNIT}.cu").write_text(gpu_unit(listed[at:at + KERNELS_PER_UNIT]))
-    write_records(plain, layouts, cases, gpu)
-    copy_headers()
-    size = sum(p.stat().st_size for p in OUT.rglob("*") if p.is_file())
-    print(f"build/gpu: {len(gpu)} kernels, {size / 1e6:.1f} MB")
+        (out / f"unit{at // KERNELS_PER_UNIT}.cu").write_text(gpu_unit(listed[at:at + KERNELS_PER_UNIT]))
+    write_records(plain, layouts, cases, gpu, out)
+    copy_headers(out)
+    size = sum(p.stat().st_size for p in out.rglob("*") if p.is_file())
+    print(f"{out}: {len(gpu)} kernels, {size / 1e6:.1f} MB")
 
 
 if __name__ == "__main__":
