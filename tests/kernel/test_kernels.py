@@ -6,6 +6,7 @@ run by harness.c between guard pages. Compiled programs are kept in the build fo
 all that went into them."""
 import concurrent.futures
 import json
+import os
 import pathlib
 import struct
 import subprocess
@@ -21,7 +22,8 @@ import cases_moe  # noqa: E402
 import reference  # noqa: E402
 import reference_moe  # noqa: E402
 from reference import Step  # noqa: E402
-from rows import ROWS, SANITIZED, WORK, command_for, compile_one, why_not  # noqa: E402
+import emitted  # noqa: E402
+from rows import ROWS, SANITIZED, WORK, command_for, compile_one, why_not, with_headers_ready  # noqa: E402
 
 FAMILIES = {**reference.FAMILIES, **reference_moe.FAMILIES}
 TYPES = ["f32", "f16", "bf16", "q4_0", "q4_1", "q5_0", "q5_1", "q8_0", "q2_k", "q3_k", "q4_k", "q5_k", "q6_k",
@@ -65,19 +67,27 @@ def table_source(descriptors):
 
 
 def build(row):
-    """The harness program of a row: (descriptors, layouts, program)."""
+    """The harness program of a row: (descriptors, layouts, program). Other tests build that of `plain` too."""
+    with emitted.locked(WORK / row):
+        return build_alone(row)
+
+
+def build_alone(row):
+    """A program that is as it should be stays: another test may be running it."""
     descriptors, layouts, folder = render(row)
     (folder / "table.c").write_text(table_source(descriptors))
     command = command_for(row)
     command += ["-Og"] if row == "plain" else []  # -O1 takes six times as long; what the twin computes does not depend on it
     names = {d["name"] for d in descriptors}
     assert len(names) == len(descriptors), "two cases share a kernel symbol"
+    command = with_headers_ready(row, command, folder)
     sources = [folder / f"{n}.c" for n in sorted(names)]
     sources += [folder / "table.c", ROOT / "tests" / "kernel" / "harness.c"]
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         objects = list(pool.map(lambda s: compile_one(command, s, folder), sources))
     program = folder / "harness"
-    subprocess.run([*command, *objects, "-o", program, "-lm"], check=True)
+    if not program.exists() or program.stat().st_mtime < max(o.stat().st_mtime for o in objects):
+        subprocess.run([*command, *objects, "-o", program, "-lm"], check=True)
     return descriptors, layouts, program
 
 
@@ -124,11 +134,12 @@ def runs_of(descriptors, layouts):
 def execute(row, program, descriptors, runs):
     """Runs a harness on all runs; the written operands by name, for each run."""
     folder = program.parent
-    with open(folder / "in.bin", "wb") as f:
+    files = folder / f"in.{os.getpid()}", folder / f"out.{os.getpid()}"
+    with open(files[0], "wb") as f:
         for index, op, step, family in runs:
             f.write(record(index, descriptors[index], step, op, family.operands))
-    subprocess.run([*ROWS[row][5], program, folder / "in.bin", folder / "out.bin"], check=True)
-    data, at, results = np.fromfile(folder / "out.bin", np.uint8), 0, []
+    subprocess.run([*ROWS[row][5], program, *files], check=True)
+    data, at, results = np.fromfile(files[1], np.uint8), 0, []
     for index, op, step, family in runs:
         got = {}
         for o in descriptors[index]["operands"]:
@@ -138,7 +149,8 @@ def execute(row, program, descriptors, runs):
                 at += n
         results.append(got)
     assert at == len(data)
-    (folder / "in.bin").unlink()
+    for file in files:
+        file.unlink()
     return results
 
 
@@ -228,9 +240,8 @@ class Alone:
             self.operands[o["param"]] = a.reshape(step.n_rows, -1)[row:row + 1] if cut else a
 
 
-def check_products_agree(t, program, descriptors):
+def check_products_agree(t, program, descriptors, layouts):
     """The two families that multiply experts, one by ids and one by sorted pairs, give the same bits."""
-    _, layouts, _ = render(program.parent.name)
     pairs = [i for i, (op, _) in enumerate(CASES[:-1])
              if op["family"] == "matvec_moe" and CASES[i + 1][0]["family"] == "moe_matmul"]
     runs = []
@@ -310,7 +321,7 @@ def main():
     plain = execute(first, program, descriptors, runs)
     check_float64(t, runs, plain)
     check_alone(t, program, descriptors, runs, plain)
-    check_products_agree(t, program, descriptors)
+    check_products_agree(t, program, descriptors, layouts)
     own = sorted((ROOT / "tests" / "vectors").glob("*.txt"))
     check_vectors(t, program, descriptors, layouts, own, 0)
     if SHARED.exists():
