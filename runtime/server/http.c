@@ -441,6 +441,25 @@ static bool make_address(const rt_server_config *c, address *a) {
     return true;
 }
 
+static bool no_port(const rt_server_config *c, lb_err *err) {
+    return lb_err_set(err, LB_IO, "%s port %u: %s", c->host, (unsigned)c->port,
+                      errno != 0 ? strerror(errno) : "cannot listen");
+}
+
+bool rt_http_try(const rt_server_config *c, lb_err *err) {
+    address a;
+    bool v6 = make_address(c, &a);
+    int yes = 1;
+    int fd = socket(v6 ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    bool ok = fd >= 0 && setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) == 0 &&
+              bind(fd, &a.any, v6 ? sizeof a.v6 : sizeof a.v4) == 0;
+    ok = ok || no_port(c, err);
+    if (fd >= 0) {
+        close(fd);
+    }
+    return ok;
+}
+
 bool rt_http_start(rt_server *s, lb_err *err) {
     address a;
     const rt_server_config *c = s->config;
@@ -455,8 +474,7 @@ bool rt_http_start(rt_server *s, lb_err *err) {
         MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_UNESCAPE_CALLBACK, unescape, NULL,
         MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, MHD_OPTION_END);
     if (s->daemon == NULL) {
-        return lb_err_set(err, LB_IO, "%s port %u: %s", c->host, (unsigned)c->port,
-                          errno != 0 ? strerror(errno) : "cannot listen");
+        return no_port(c, err);
     }
     const union MHD_DaemonInfo *info = MHD_get_daemon_info(s->daemon, MHD_DAEMON_INFO_BIND_PORT);
     s->port = info == NULL ? (uint16_t)c->port : info->port;

@@ -109,6 +109,9 @@ int rt_fault_status(lb_code code);
 /* The program. Returns its exit status. */
 int rt_server_main(const rt_model *model, int argc, char **argv);
 
+/* Whether the port could be opened now, without opening it. LB_IO. */
+bool rt_http_try(const rt_server_config *c, lb_err *err);
+
 /* Opens the port; its number in s->port. LB_IO. And closes it: waits for connections' threads. */
 bool rt_http_start(rt_server *s, lb_err *err);
 void rt_http_quiesce(rt_server *s); /* no new connections */
