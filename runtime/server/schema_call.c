@@ -4,6 +4,8 @@
 
 #include "server/schema.h"
 
+enum { KEY_BYTES_MAX = 64 }; /* of an argument that no schema names */
+
 static const char *tool_name(const json_t *tool) {
     return json_string_value(json_object_get(json_object_get(tool, "function"), "name"));
 }
@@ -85,10 +87,33 @@ static uint32_t raw_until(rt_grammar *g, const char *end, bool may_end, uint32_t
     return at[0];
 }
 
-static uint32_t raw_value(rt_grammar *g, const rt_output_format *f, const json_t *schema,
+/* Texts stand there as they are, without quotes: what a schema may say of their length is not
+ * counted. */
+static bool is_plain(rt_schema *s, const json_t *schema, lb_err *err) {
+    static const char *const counted[] = {"minLength", "maxLength"};
+    for (size_t i = 0; i < 2; i++) {
+        if (json_object_get(schema, counted[i]) != NULL) {
+            return lb_err_set(err, LB_UNSUPPORTED,
+                              "tools: the schema's '%s' cannot be guaranteed in this model's calls",
+                              counted[i]);
+        }
+    }
+    return rt_schema_build(s, schema, "tools", err) != 0; /* refuses what no schema here may say */
+}
+
+static uint32_t raw_value(rt_schema *s, const rt_output_format *f, const json_t *schema,
                           uint32_t next, lb_err *err) {
+    rt_grammar *g = s->g;
+    const json_t *only = json_object_get(schema, "const");
     const json_t *list = json_object_get(schema, "enum");
     size_t n = json_array_size(list);
+    if (!is_plain(s, schema, err)) {
+        return 0;
+    }
+    if (json_is_string(only)) {
+        return rt_g_text(g, json_string_value(only), json_string_length(only),
+                         rt_g_word(g, f->value_end, next));
+    }
     if (n == 0) {
         return raw_until(g, f->value_end, false, next);
     }
@@ -128,7 +153,7 @@ static uint32_t argument(rt_grammar *g, const rt_output_format *f, rt_schema *s,
     uint32_t value = 0;
     next = rt_g_call(g, space, next);
     if (type != NULL && strcmp(type, "string") == 0) {
-        value = raw_value(g, f, schema, next, err);
+        value = raw_value(s, f, schema, next, err);
     } else {
         uint32_t rule = rt_schema_build(s, schema, "tools", err);
         value = rule == 0 ? 0 : rt_g_call(g, rule, rt_g_word(g, f->value_end, next));
@@ -140,13 +165,22 @@ static uint32_t argument(rt_grammar *g, const rt_output_format *f, rt_schema *s,
     return rt_g_word(g, f->key_begin, rt_g_word(g, key, rt_g_word(g, f->key_end, n)));
 }
 
+/* A name of an argument, then `next`: no control characters, and nothing that may begin `end`. */
+static uint32_t any_key(rt_grammar *g, const char *end, uint32_t next) {
+    rt_gset set = {{0, 0, 0, 0}};
+    uint8_t first = (uint8_t)end[0];
+    rt_gset_add(&set, ' ', 255);
+    set.bits[first >> 6] &= ~(UINT64_C(1) << (first & 63U));
+    return rt_g_repeat(g, rt_g_set(g, &set, 0), 1, KEY_BYTES_MAX, rt_g_word(g, end, next));
+}
+
 /* Any arguments, of a tool that does not name its own. */
 static uint32_t any_arguments(rt_grammar *g, const rt_output_format *f, uint32_t space,
                               uint32_t next) {
     uint32_t more = rt_g_place(g);
     uint32_t n = raw_until(g, f->value_end, false, rt_g_call(g, space, more));
     n = rt_g_call(g, space, rt_g_word(g, f->value_begin, n));
-    n = rt_g_word(g, f->key_begin, raw_until(g, f->key_end, false, n));
+    n = rt_g_word(g, f->key_begin, any_key(g, f->key_end, n));
     rt_g_set_place(g, more, n, next);
     return more;
 }

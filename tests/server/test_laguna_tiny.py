@@ -58,6 +58,21 @@ def demanded(c):
     r = c.chat.completions.create(model="x", messages=user("Hello!"), tools=OPENAI_TOOLS, tool_choice="required", parallel_tool_calls=False,
                                   temperature=0, max_tokens=400).choices[0]
     assert r.finish_reason == "tool_calls" and set(json.loads(r.message.tool_calls[0].function.arguments)) == {"a", "b"}, r
+    def tool(strict, **properties):
+        return [{"type": "function", "function": {"name": "add", "description": "Adds two numbers.", "strict": strict, "parameters": {
+            "type": "object", "properties": properties, "required": [*properties], "additionalProperties": False} if properties else {"type": "object"}}}]
+    few = tool(True, a={"enum": [1, 2]}, b={"type": "string", "enum": ["x", "y"]}, c={"type": "string", "const": "so"})
+    r = c.chat.completions.create(model="x", messages=user(SUM), tools=few, temperature=0, max_tokens=300).choices[0]
+    args = json.loads(r.message.tool_calls[0].function.arguments)
+    assert r.finish_reason == "tool_calls" and args["a"] in (1, 2) and args["b"] in ("x", "y") and args["c"] == "so", r
+    r = c.chat.completions.create(model="x", messages=user(SUM), tools=tool(False), tool_choice="required", temperature=0, max_tokens=300).choices[0]
+    assert all("<" not in key for key in json.loads(r.message.tool_calls[0].function.arguments)), r
+    for word in ({"pattern": "x"}, {"maxLength": 3}):
+        try:
+            c.chat.completions.create(model="x", messages=user(SUM), tools=tool(True, a={"type": "string", **word}), max_tokens=1)
+            raise AssertionError(word)
+        except Exception as e:
+            assert getattr(e, "status_code", 0) == 400 and [*word][0] in str(e), e
     schema = {"type": "object", "properties": {"sum": {"type": "integer", "minimum": 0}, "sure": {"type": "boolean"}}, "required": ["sum", "sure"]}
     r = c.chat.completions.create(model="x", messages=user(SUM), temperature=0, max_tokens=300, response_format={
         "type": "json_schema", "json_schema": {"name": "s", "schema": schema}}).choices[0]
