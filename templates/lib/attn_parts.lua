@@ -29,6 +29,13 @@ function M.covers(op, tile)
              cols = { { axis = "heads", first = 0, tile = op.hd, begin = 0, n = op.n_head * op.hd } } } }
 end
 
+-- What kernel/attn/exact.lua takes: the op, the kernel's name, the offsets of its buffers in shared memory.
+function M.exact_params(op, kernel, at)
+  local all = { kernel = kernel, at = at }
+  for key, value in sorted_pairs(op) do all[key] = value end
+  return all
+end
+
 -- The axis of splits, which a cta goes through in order, or in strides.
 M.splits = { name = "splits", kind = "kv", bound = "ctx", tile = 256, on = "loop", fold = "none" }
 
