@@ -63,6 +63,20 @@ static bool more_operands(splitter *s, lg_gnode *n, const lg_goperand *more, uin
     return true;
 }
 
+/* What the node computes prompts with joins its attributes. */
+static bool with_prompt(splitter *s, lg_gnode *n) {
+    lg_builder b;
+    lg_build_init(&b, s->arena);
+    lg_value *attrs = lg_build_map(&b);
+    for (size_t i = 0; i < n->attrs->u.map.n; i++) {
+        const lg_value_entry *e = &n->attrs->u.map.entries[i];
+        lg_build_set_n(&b, attrs, e->key->u.string.bytes, e->key->u.string.n_bytes, e->value);
+    }
+    lg_build_set_string(&b, attrs, "prompt", s->g->attn);
+    n->attrs = attrs;
+    return lg_build_done(&b, s->err);
+}
+
 /* The rope_kv among the first n_done nodes that stores the keys which `attn` reads. */
 static lg_gnode *store_of(lg_gnode *nodes, uint32_t n_done, const lg_gnode *attn) {
     const lg_goperand *k = lg_node_operand(attn, "k");
@@ -95,6 +109,9 @@ static bool divide(splitter *s, const lg_gnode *attn, lg_gnode *nodes, uint32_t 
     const lg_goperand shared[] = {{"part", LG_WRITE, part}, {"count", LG_BOTH, count}};
     nodes[n_done] = *attn;
     nodes[n_done].when = LG_WHEN_MANY;
+    if (g->attn != NULL && strcmp(g->attn, "f32") != 0 && !with_prompt(s, &nodes[n_done])) {
+        return false;
+    }
     nodes[n_done + 1] = *attn;
     nodes[n_done + 1].when = LG_WHEN_FEW;
     return more_operands(s, store, &zero, 1) &&

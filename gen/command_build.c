@@ -180,6 +180,7 @@ static bool emit(lg_context *c, const build_args *a, const lg_request *rq, bool 
                                    .image = linked ? NULL : make_image,
                                    .image_arg = &image,
                                    .kv = rq->kv,
+                                   .attn = r.subject.attn,
                                    .chunk_why = r.chunk_why != NULL ? r.chunk_why : "as asked",
                                    .pre = a->model.pre,
                                    .cc = cc,

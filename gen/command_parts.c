@@ -43,6 +43,9 @@ uint32_t lg_model_options(lg_model_args *a, lb_opt *options) {
          "--ram leave room for"},
         {"--kv", NULL, LB_OPT_NAME, (void *)&a->kv, 0, 0, false, NULL, "TYPE",
          "type of cached keys and values: f16 (default), or q8_0,\nbytes with a scale for each 32"},
+        {"--attn", NULL, LB_OPT_NAME, (void *)&a->attn, 0, 0, false, NULL, "TYPE",
+         "numbers that attention of prompts multiplies: f16, on tensor cores\n(default of GPU rows "
+         "with --kv f16, unless all weights are\nF32), or f32, the bits of every row (default elsewhere)"},
         {"--pre", NULL, LB_OPT_NAME, (void *)&a->pre, 0, 0, false, NULL, "NAME",
          "how text is cut into words, where the model file does not\nsay it or says it wrongly; "
          "docs/tokenizers.md lists names"},
@@ -86,6 +89,7 @@ bool lg_model_parse(lg_context *c, const lb_command *command, const lg_model_arg
                        .chunk = a->chunk,
                        .pools = {a->vram, a->ram},
                        .kv = a->kv,
+                       .attn = a->attn,
                        .rope_mscale = a->rope_mscale,
                        .rope_beta = a->rope_beta};
     return true;

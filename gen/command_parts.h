@@ -6,10 +6,10 @@
 #include "command.h"
 #include "pipeline.h"
 
-enum { LG_MODEL_OPTIONS = 11 };
+enum { LG_MODEL_OPTIONS = 12 };
 
 typedef struct lg_model_args {
-    const char *model, *arch, *kv, *pre, *rope_mscale, *rope_beta;
+    const char *model, *arch, *kv, *attn, *pre, *rope_mscale, *rope_beta;
     uint64_t ctx, slots, chunk; /* chunk 0: auto */
     uint64_t vram, ram;         /* 0: not said */
 } lg_model_args;
@@ -21,7 +21,7 @@ bool lg_command_parse(lg_context *c, const lb_command *command, int argc, char *
 
 lg_model_args lg_model_args_default(void);
 
-/* Fills options[0..LG_MODEL_OPTIONS) with --model --arch --ctx --slots --chunk --kv --pre
+/* Fills options[0..LG_MODEL_OPTIONS) with --model --arch --ctx --slots --chunk --kv --attn --pre
  * --rope-mscale --rope-beta --vram --ram; returns their number. */
 uint32_t lg_model_options(lg_model_args *a, lb_opt *options);
 

@@ -32,6 +32,7 @@ typedef struct lg_emit_options {
     lg_emit_image_fn image; /* NULL if linked */
     void *image_arg;
     const char *kv;
+    const char *attn; /* as in lg_graph; NULL: "f32" */
     const char *chunk_why; /* why this chunk, in words */
     const char *pre;       /* pre-tokenizer in place of the file's, or NULL */
     const char *cc;        /* the C compiler for the row's host side */

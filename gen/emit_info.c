@@ -32,7 +32,7 @@ static const lg_value *types(lg_builder *b, const lg_graph *g) {
 }
 
 bool lg_emit_info(lg_emitter *e, const lg_value *all, const lg_value **out, lb_err *err) {
-    static const char *const keys[] = {"dims", "limits", "arenas", "weights_linked", "kv"};
+    static const char *const keys[] = {"dims", "limits", "arenas", "weights_linked", "kv", "attn"};
     lg_builder b;
     lg_build_init(&b, e->arena);
     lg_value *root = lg_build_map(&b);

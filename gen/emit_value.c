@@ -422,6 +422,7 @@ bool lg_emit_params(const lg_plan *plan, const lg_emit_options *o, const char *i
     lg_build_set_string(&m.b, root, "model", o->name);
     lg_build_set_string(&m.b, root, "arch_row", lg_hw_name(plan->hw));
     lg_build_set_string(&m.b, root, "kv", o->kv);
+    lg_build_set_string(&m.b, root, "attn", o->attn == NULL ? "f32" : o->attn);
     lg_build_set_bool(&m.b, root, "weights_linked", o->weights_linked);
     lg_build_set(&m.b, root, "target", target(&m));
     lg_build_set(&m.b, root, "cpu_features", words(&m, o->host->features));

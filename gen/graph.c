@@ -417,6 +417,7 @@ bool lg_graph_build(const lg_gguf *file, lg_host *host, const lg_build_options *
     }
     g->arch = arch;
     g->level = LG_LEVEL_ARCH;
+    g->attn = options->attn == NULL ? "f32" : options->attn;
     if (!read_graph(built, path, file, arena, g, err) ||
         !find_unused(file, numbers, arena, g, err)) {
         return false;

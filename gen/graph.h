@@ -109,6 +109,7 @@ typedef struct lg_graph {
     uint32_t choices; /* then, value: u64 [L][1] */
     const lg_gguf_tensor **unused; /* of the file, read for nothing: worth a warning */
     uint32_t n_unused;
+    const char *attn;      /* what attention of prompts computes with: "f32" or, on a GPU, "f16" */
     const lg_value *notes; /* what the architecture wants recorded: a map of texts, or NULL */
 } lg_graph;
 
@@ -117,6 +118,7 @@ typedef struct lg_build_options {
     const char *kv; /* "f16" or "q8_0" */
     /* How a file's YaRN is read (templates/lib/rope.lua); NULL: "formula", "fixed" */
     const char *rope_mscale, *rope_beta;
+    const char *attn; /* as in lg_graph; NULL: "f32" */
 } lg_build_options;
 
 /* Runs templates/arch/<general.architecture>.lua over the file's metadata. Reads no weight data but

@@ -203,6 +203,9 @@ static void put_dims(const planner *p, lg_builder *b, lg_value *op, const lg_gno
         if (lg_value_find(n->attrs, "act") != NULL) {
             put_attr(b, op, n, "act", "act");
         }
+        if (lg_value_find(n->attrs, "prompt") != NULL) {
+            put_attr(b, op, n, "prompt", "prompt");
+        }
         lg_build_set_uint(b, op, "slots", p->plan->limits.slots);
         if (value_at(p, n, "part") != NULL) {
             lg_build_set_bool(b, op, "split", true);

@@ -58,7 +58,8 @@ bool lg_need_sum(const lg_plan *plan, lg_need *out, lb_err *err) {
 }
 
 lg_build_options lg_options_of(const lg_subject *s, const lg_limits *l) {
-    return (lg_build_options){l->ctx, l->slots, l->chunk, s->kv, s->rope_mscale, s->rope_beta};
+    return (lg_build_options){l->ctx, l->slots, l->chunk, s->kv, s->rope_mscale, s->rope_beta,
+                              s->attn};
 }
 
 static bool plan_sizes(const lg_subject *s, const lg_limits *l, lb_arena *tmp, lg_need *out,

@@ -13,7 +13,7 @@ typedef struct lg_subject {
     const lg_gguf *file;
     lg_host *host;
     const lg_hw_row *hw;
-    const char *kv, *rope_mscale, *rope_beta; /* as in lg_build_options */
+    const char *kv, *rope_mscale, *rope_beta, *attn; /* as in lg_build_options */
 } lg_subject;
 
 /* What the user has of each pool; 0: not said. */

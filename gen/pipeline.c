@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "attn_type.h"
 #include "chunk.h"
 #include "gguf_value.h"
 #include "plan_json.h"
@@ -57,7 +58,12 @@ static bool choose_limits(const lg_request *rq, lg_result *r, lb_arena *arena, l
     if (!choose_ctx(rq, r->file, arena, &ctx, &r->ctx_train, err)) {
         return false;
     }
-    r->subject = (lg_subject){r->file, r->host, r->hw, rq->kv, rq->rope_mscale, rq->rope_beta};
+    const char *attn = NULL;
+    if (!lg_attn_choose(rq->attn, r->hw, rq->kv, lg_attn_weights_exact(r->file), &attn, err)) {
+        return lb_err_prefix(err, "--attn");
+    }
+    r->subject =
+        (lg_subject){r->file, r->host, r->hw, rq->kv, rq->rope_mscale, rq->rope_beta, attn};
     if (chunk == 0) {
         lb_arena tmp;
         lb_arena_init(&tmp, "choosing a chunk", AGAIN_BYTES);

@@ -16,6 +16,7 @@ typedef struct lg_request {
     lg_pools pools; /* what the chosen chunk has to leave room in */
     const char *kv;
     const char *rope_mscale, *rope_beta; /* as in lg_build_options */
+    const char *attn; /* "f32" or "f16"; NULL: f16 where it may be (attn_type.h) */
     const char *dump; /* a step's name, or NULL */
     lb_text *dump_out;
 } lg_request;

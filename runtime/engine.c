@@ -151,6 +151,18 @@ static uint32_t add_rows(rt_engine *e, rt_feed *f, uint32_t seq, uint32_t row, u
     return row;
 }
 
+/* The rows of all feeds, those of prompts last. */
+static void add_all(rt_engine *e, rt_feed *feeds, uint32_t n_feeds, rt_step *s) {
+    for (int prompts = 0; prompts < 2; prompts++) {
+        for (uint32_t i = 0; i < n_feeds; i++) {
+            if (feeds[i].prompt == (prompts == 1)) {
+                s->n_rows = add_rows(e, &feeds[i], i, s->n_rows, &s->n_logits);
+                s->n_prompt += feeds[i].prompt ? feeds[i].n_tokens : 0;
+            }
+        }
+    }
+}
+
 /* Whether the step can choose all tokens that are wanted; writes e->picks then. */
 static bool make_picks(rt_engine *e, const rt_feed *feeds, uint32_t n_feeds) {
     bool ok = e->picks != NULL;
@@ -191,9 +203,7 @@ bool rt_engine_step(rt_engine *e, rt_feed *feeds, uint32_t n_feeds, lb_err *err)
                  .pos_of_row = e->pos_of_row,
                  .slot_of_seq = e->slot_of_seq,
                  .logit_rows = e->logit_rows};
-    for (uint32_t i = 0; i < n_feeds; i++) {
-        s.n_rows = add_rows(e, &feeds[i], i, s.n_rows, &s.n_logits);
-    }
+    add_all(e, feeds, n_feeds, &s);
     for (uint32_t i = 0; i < n_feeds; i++) { /* stored, even if the step fails half way */
         rt_seq *q = feeds[i].seq;
         uint32_t end = q->n_tokens + feeds[i].n_tokens;

@@ -65,6 +65,7 @@ typedef struct rt_feed {
     const uint32_t *tokens;
     uint32_t n_tokens;    /* >= 1 */
     uint32_t n_logits;    /* <= n_tokens */
+    bool prompt;          /* the tokens are a prompt's, none that was generated: rt_step.n_prompt */
     uint32_t first_logit; /* out: rt_engine_logits row of the first of them */
     /* Who will choose the next token from the last row of logits; may be NULL. Where the program
      * can, and every feed of the step that wants logits wants one row and names its sampler, the

@@ -24,9 +24,10 @@ enum {
 /* The n most likely tokens behind the prompt, one after the other, in slot 0. */
 static bool answer(rt_engine *e, const uint32_t *prompt, uint32_t n_prompt, uint32_t *tokens,
                    uint32_t n, lb_err *err) {
+    static const rt_feed_opts o = {.prompt = true};
     rt_seq *q = &e->seqs[0];
     rt_seq_cut(q, 0);
-    bool ok = rt_seq_feed(q, prompt, n_prompt, NULL, err);
+    bool ok = rt_seq_feed(q, prompt, n_prompt, &o, err);
     for (uint32_t i = 0; ok && i < n; i++) {
         const float *l = rt_engine_logits(e, 0);
         uint32_t best = 0;

@@ -61,6 +61,8 @@ typedef struct rt_step {
     uint32_t n_rows;
     uint32_t n_seqs;
     uint32_t n_logits;
+    uint32_t n_prompt; /* the last n_prompt rows are of prompts, those before them are generated: a
+                          device may compute the attention of prompts with less precision */
     const uint32_t *token_of_row; /* [n_rows], < n_vocab */
     const uint32_t *seq_of_row;   /* [n_rows], < n_seqs */
     const uint32_t *pos_of_row;   /* [n_rows], < ctx */
@@ -174,6 +176,7 @@ typedef struct rt_model {
     uint32_t ctx, slots, chunk, t_max, logit_rows_max;
     const char *chunk_why; /* why a prompt's steps have `chunk` rows, in words */
     const char *kv_type;
+    const char *attn_type; /* what attention of prompts multiplies: "f32" or "f16"; NULL: f32 */
     /* Layers that see a window keep fewer positions than the context: the smallest ring of them, and
      * how many positions may be stored behind a point so that the window before it is still whole.
      * 0: every layer keeps all. */

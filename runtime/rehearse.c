@@ -1,6 +1,8 @@
 /* rehearse.c -- see rehearse.h. */
 #include "rehearse.h"
 
+#include <string.h>
+
 #include "base/arena.h"
 #include "identity.h"
 #include "memory.h"
@@ -54,17 +56,21 @@ static bool lay_out(rehearsal *r, uint32_t n_rows, uint32_t n_seqs, uint32_t ctx
 
 static bool step(rehearsal *r, uint32_t n_rows, uint32_t n_seqs, uint32_t ctx, uint32_t n_logits,
                  lb_err *err) {
-    const rt_step s = {.n_rows = n_rows,
-                       .n_seqs = n_seqs,
-                       .n_logits = n_logits,
-                       .token_of_row = r->token_of_row,
-                       .seq_of_row = r->seq_of_row,
-                       .pos_of_row = r->pos_of_row,
-                       .slot_of_seq = r->slot_of_seq,
-                       .logit_rows = r->logit_rows};
+    rt_step s = {.n_rows = n_rows,
+                 .n_seqs = n_seqs,
+                 .n_logits = n_logits,
+                 .token_of_row = r->token_of_row,
+                 .seq_of_row = r->seq_of_row,
+                 .pos_of_row = r->pos_of_row,
+                 .slot_of_seq = r->slot_of_seq,
+                 .logit_rows = r->logit_rows};
     r->seen->steps++;
-    return r->m->step(r->memory.arenas, &s, NULL, err) ||
-           lb_err_prefix(err, "%u rows of %u sequences at context %u", n_rows, n_seqs, ctx);
+    bool ok = r->m->step(r->memory.arenas, &s, NULL, err);
+    if (ok && r->m->attn_type != NULL && strcmp(r->m->attn_type, "f32") != 0) {
+        s.n_prompt = n_rows; /* few rows of a prompt have launches of their own */
+        ok = r->m->step(r->memory.arenas, &s, NULL, err);
+    }
+    return ok || lb_err_prefix(err, "%u rows of %u sequences at context %u", n_rows, n_seqs, ctx);
 }
 
 /* The last rows all at once, as many as there is room for. */

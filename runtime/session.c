@@ -36,6 +36,7 @@ bool rt_seq_feed(rt_seq *s, const uint32_t *tokens, uint32_t n, const rt_feed_op
         rt_feed f = {.seq = s, .tokens = tokens + at, .n_tokens = n - at < chunk ? n - at : chunk};
         bool last = at + f.n_tokens == n;
         f.n_logits = o->visit != NULL ? f.n_tokens : last ? 1 : 0;
+        f.prompt = o->prompt;
         f.sampler = o->visit == NULL && last ? o->sampler : NULL;
         if (!rt_engine_step(e, &f, 1, err) || (o->visit != NULL && !visit_rows(&f, o, err))) {
             return false;
@@ -83,7 +84,9 @@ bool rt_seq_prompt(rt_seq *s, const uint32_t *tokens, uint32_t n, const rt_feed_
     if (n_kept != NULL) {
         *n_kept = same;
     }
-    return rt_seq_feed(s, tokens + same, n - same, o, err);
+    rt_feed_opts own = o == NULL ? (rt_feed_opts){0} : *o;
+    own.prompt = true;
+    return rt_seq_feed(s, tokens + same, n - same, &own, err);
 }
 
 void rt_gen_start(rt_gen *g, rt_seq *seq, const rt_gen_opts *o) {

@@ -25,6 +25,7 @@ typedef struct rt_feed_opts {
     rt_progress_fn progress;                /* tokens instead of bytes; may be NULL */
     void *progress_arg;
     const rt_sampler *sampler; /* that will choose the token behind them (rt_feed); may be NULL */
+    bool prompt;               /* they are a prompt's (rt_feed) */
 } rt_feed_opts;
 
 /* Appends n >= 1 tokens in steps of at most engine->chunk rows. `o` may be NULL. All must fit

@@ -96,7 +96,8 @@ static bool feed_some(rt_cli *c, uint32_t *tokens, uint32_t n, lb_err *err) {
     for (uint32_t i = 0; i < n; i++) {
         tokens[i] = some_token(c, i);
     }
-    return n == 0 || rt_seq_feed(&c->engine->seqs[0], tokens, n, NULL, err);
+    const rt_feed_opts o = {.prompt = true};
+    return n == 0 || rt_seq_feed(&c->engine->seqs[0], tokens, n, &o, err);
 }
 
 /* One repetition; `tokens` has room for the context. */

@@ -99,9 +99,10 @@ static void print_result(const rt_cli *c, const options *o, const score *s, uint
 /* One window: the first half needs no logits. */
 static bool score_window(rt_seq *seq, score *s, lb_err *err) {
     uint32_t first = s->n_ctx / 2;
-    rt_feed_opts o = {.visit = visit, .visit_arg = s};
+    const rt_feed_opts before = {.prompt = true};
+    rt_feed_opts o = {.visit = visit, .visit_arg = s, .prompt = true};
     rt_seq_cut(seq, 0);
-    return rt_seq_feed(seq, s->window, first, NULL, err) &&
+    return rt_seq_feed(seq, s->window, first, &before, err) &&
            rt_seq_feed(seq, s->window + first, s->n_ctx - first, &o, err);
 }
 

@@ -1,6 +1,7 @@
 /* info.c -- `info`: what the program is made of and for. Loads no weights. */
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/budget.h"
 #include "cli/cli.h"
@@ -82,6 +83,17 @@ static bool print_devices(rt_cli *c, lb_err *err) {
     return true;
 }
 
+/* Where prompts are computed with less precision, which keys and values came from what shows. */
+static void print_attention(const rt_model *m) {
+    bool halves = m->attn_type != NULL && strcmp(m->attn_type, "f16") == 0;
+    printf("attention   %s\n",
+           halves ? "of prompts in f16 on tensor cores, of generated tokens in f32: keys and values of "
+                    "an\n            answer differ in low bits from those that a prompt of its tokens "
+                    "makes"
+                  : "in f32: keys and values are the same bits whether a prompt or an answer made "
+                    "them");
+}
+
 static void print_text(const rt_model *m) {
     printf("model       %s\nmade for    %s; needs", m->name, m->arch_row);
     for (size_t i = 0; m->cpu_features != NULL && m->cpu_features[i] != NULL; i++) {
@@ -97,6 +109,7 @@ static void print_text(const rt_model *m) {
     printf("layers      %u, %u wide; vocabulary %u\n", m->n_layers, m->n_embd, m->n_vocab);
     printf("context     %u tokens in each of %u slots, KV cache in %s\n", m->ctx, m->slots,
            m->kv_type);
+    print_attention(m);
     printf("a step      up to %u rows, %u of a prompt (%s), %u with logits\n", m->t_max, m->chunk,
            m->chunk_why, m->logit_rows_max);
     printf("memory\n");

@@ -147,7 +147,8 @@ static bool get_tokens(rt_cli *c, const options *o, uint32_t **ids, size_t *n, l
 static bool feed(rt_cli *c, const options *o, const uint32_t *ids, uint32_t n, sink *s,
                  lb_err *err) {
     rt_seq *seq = &c->engine->seqs[0];
-    rt_feed_opts how = {.visit = o->all ? show : NULL, .visit_arg = s, .interrupt = s->stop};
+    rt_feed_opts how = {.visit = o->all ? show : NULL, .visit_arg = s, .interrupt = s->stop,
+                        .prompt = true};
     return rt_seq_feed(seq, ids, n, &how, err) &&
            (o->all || show(s, n - 1, rt_engine_logits(c->engine, 0), err));
 }

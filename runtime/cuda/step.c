@@ -44,7 +44,10 @@ static const uint32_t *address(rt_cu_ptr base, uint64_t at) {
 }
 
 uint64_t rt_cuda_pack_step(const rt_step *s, rt_cu_ptr base, uint8_t *to) {
-    rt_step d = {.n_rows = s->n_rows, .n_seqs = s->n_seqs, .n_logits = s->n_logits};
+    rt_step d = {.n_rows = s->n_rows,
+                 .n_seqs = s->n_seqs,
+                 .n_logits = s->n_logits,
+                 .n_prompt = s->n_prompt};
     uint64_t at = HEAD_BYTES;
     d.slot_of_seq = address(base, at);
     at = put_words(to, at, s->slot_of_seq, s->n_seqs);
@@ -171,7 +174,8 @@ static bool run(rt_cuda *c, const rt_step *s, uint64_t block_bytes, lb_err *err)
 /* The graph for this step, or NULL: decode takes one row of each of n sequences and all their
  * logits. */
 static const rt_cuda_graph *graph_of(rt_cuda *c, const rt_step *s) {
-    bool decode = s->n_rows == s->n_seqs && s->n_rows == s->n_logits && s->n_rows <= RT_CUDA_GRAPHS;
+    bool decode = s->n_rows == s->n_seqs && s->n_rows == s->n_logits && s->n_prompt == 0 &&
+                  s->n_rows <= RT_CUDA_GRAPHS;
     const rt_cuda_graph *g = decode ? &c->graphs[s->picks != NULL][s->n_rows - 1] : NULL;
     return decode && c->trace == NULL && g->exec != NULL ? g : NULL;
 }
@@ -248,13 +252,13 @@ static void fill(dummy *t) {
 /* One row at position 0 of each of the first n slots, all with logits, or with choices. */
 static void make_decode(dummy *t, uint32_t n, bool picks) {
     t->step = (rt_step){
-        n, n, n, t->zeros, t->count, t->zeros, t->count, t->count, picks ? t->picks : NULL};
+        n, n, n, 0, t->zeros, t->count, t->zeros, t->count, t->count, picks ? t->picks : NULL};
 }
 
-/* n rows of slot 0, and as many logits as there is room for. */
+/* n rows of a prompt in slot 0, and as many logits as there is room for. */
 static void make_prefill(dummy *t, uint32_t n, uint32_t n_logits) {
     t->step = (rt_step){
-        n, 1, n < n_logits ? n : n_logits, t->zeros, t->zeros, t->count, t->zeros, t->count, NULL};
+        n, 1, n < n_logits ? n : n_logits, n, t->zeros, t->zeros, t->count, t->zeros, t->count, NULL};
 }
 
 static bool capture(rt_cuda *c, const rt_step *s, rt_cuda_graph *out, lb_err *err) {

@@ -239,6 +239,7 @@ static void add_feed(rt_sched *s, uint32_t n, rt_job *j, const uint32_t *tokens,
     bool host = j->o.n_top >= 0 || j->form != NULL; /* probabilities and forms need the logits */
     s->feeds[n] = (rt_feed){.seq = j->seq, .tokens = tokens, .n_tokens = n_tokens,
                             .n_logits = logits ? 1 : 0,
+                            .prompt = in_prompt(j),
                             .sampler = host ? NULL : &j->sampler};
     s->fed[n] = j;
 }

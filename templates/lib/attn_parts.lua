@@ -23,10 +23,10 @@ function M.head_cells(op) return op.cap // 16 * M.kv(op).block(op.hd) end
 
 function M.cells(op) return op.slots * op.n_kv * M.head_cells(op) end
 
--- The cover of y: `tile` rows by one head for each cta.
-function M.covers(op, tile)
+-- The cover of y: `tile` rows by one head, or `heads` of them, for each cta.
+function M.covers(op, tile, heads)
   return { { param = "y", rows = { axis = "rows", tile = tile, n = "T" },
-             cols = { { axis = "heads", first = 0, tile = op.hd, begin = 0, n = op.n_head * op.hd } } } }
+             cols = { { axis = "heads", first = 0, tile = (heads or 1) * op.hd, begin = 0, n = op.n_head * op.hd } } } }
 end
 
 -- What kernel/attn/exact.lua takes: the op, the kernel's name, the offsets of its buffers in shared memory.
@@ -37,7 +37,11 @@ function M.exact_params(op, kernel, at)
 end
 
 -- The axis of splits, which a cta goes through in order, or in strides.
-M.splits = { name = "splits", kind = "kv", bound = "ctx", tile = 256, on = "loop", fold = "none" }
+function M.blocks(positions)
+  return { name = "splits", kind = "kv", bound = "ctx", tile = positions, on = "loop", fold = "none" }
+end
+
+M.splits = M.blocks(256)
 
 -- ---- splits of a row on ctas of their own (op.split)
 

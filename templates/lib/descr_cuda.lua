@@ -17,7 +17,7 @@ function M.smem(name, bytes) return { name = name, bytes = bytes, align = 16 } e
 
 -- The descriptor `c` of the C kernel with what is other on a GPU: c's operands and parameters are kept, so
 -- both languages bind alike. `own` has name_suffix (optional), axes, grid, block, ctas_per_sm, covers
--- (optional), smem (optional), features, and early (optional): the parameters, all of weights, that it may read
+-- (optional), smem (optional), features, reduction and tolerance (optional), and early (optional): the parameters, all of weights, that it may read
 -- before the launch in front of it has ended; it waits for that one itself (isa_wait_launch) before it touches more.
 function M.of(c, own)
   local d = {}
@@ -26,6 +26,8 @@ function M.of(c, own)
   d.covers = get(own, "covers", c.covers)
   d.smem = get(own, "smem", {})
   d.early = get(own, "early", {})
+  d.reduction = get(own, "reduction", c.reduction)
+  d.tolerance = get(own, "tolerance", c.tolerance)
   d.name = c.name .. get(own, "name_suffix", "")
   d.scratch = 0
   d.includes = { "isa_cuda.h" }

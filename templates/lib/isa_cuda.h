@@ -7,6 +7,9 @@
  *   a[0], a[2]  W[l / 4][4 (l % 4) ..], the same row 16 columns on;  a[1], a[3]  8 rows on
  *   b[0], b[1]  X[4 (l % 4) ..][l / 4], 16 columns on
  *   d[0], d[1]  product [l / 4][2 (l % 4)], [l / 4][2 (l % 4) + 1];  d[2], d[3]  8 rows on
+ * and of isa_mma_f16 (A 16 x 16, B 16 x 8 halves, two in a word):
+ *   a[0], a[1]  A[l / 4][2 (l % 4) ..], 8 rows on;  a[2], a[3]  the same 8 columns on
+ *   b[0], b[1]  B[2 (l % 4) ..][l / 4], 8 rows on;  d as above
  * Source: PTX ISA 9.0, "Matrix Fragments for mma.m16n8k32" and "mma.m16n8k16". */
 #ifndef ISA_CUDA_H
 #define ISA_CUDA_H
@@ -35,7 +38,7 @@ typedef struct rt_pick {
     rt_pick_change changes[128];
 } rt_pick;
 typedef struct rt_step {
-    uint32_t n_rows, n_seqs, n_logits;
+    uint32_t n_rows, n_seqs, n_logits, n_prompt;
     const uint32_t *token_of_row, *seq_of_row, *pos_of_row, *slot_of_seq, *logit_rows;
     const rt_pick *picks;
 } rt_step;
@@ -59,6 +62,13 @@ extern __shared__ __align__(1024) unsigned char isa_shared_bytes[];
 
 ISA_FN uint32_t isa_thread() {
     return threadIdx.x;
+}
+
+/* The same, but what is made of it is made where it stands, and not kept from before. */
+ISA_FN uint32_t isa_thread_now() {
+    uint32_t x;
+    asm volatile("mov.u32 %0, %%tid.x;" : "=r"(x));
+    return x;
 }
 
 ISA_FN uint32_t isa_cta_x() {
@@ -196,6 +206,25 @@ ISA_FN uint16_t isa_to_half(float x) {
 
 ISA_FN float isa_fma(float a, float b, float c) {
     return __fmaf_rn(a, b, c);
+}
+
+/* Two halves in a word, `low` in the low one. */
+ISA_FN uint32_t isa_halves(float low, float high) {
+    uint32_t both;
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(high), "f"(low));
+    return both;
+}
+
+/* 2^x to about 22 bits: 1 at 0, 0 for -inf and below 2^-126; NaN stays. Its last bits are the unit's own. */
+ISA_FN float isa_exp2(float x) {
+    float y;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+
+/* The greater one; of a number and a NaN the number. */
+ISA_FN float isa_max(float a, float b) {
+    return fmaxf(a, b);
 }
 
 ISA_FN float isa_div(float a, float b) {
@@ -337,6 +366,30 @@ ISA_FN void isa_load_b_x2(uint32_t b[4], const int8_t *q, uint32_t stride) {
                  : "r"(at));
 }
 
+/* Four 8 x 8 tiles of halves in shared memory, row l % 8 of tile l / 8 at the address that lane l brings: of tile i this lane
+ * gets numbers 2 (l % 4), 2 (l % 4) + 1 of row l / 4 in f[i]; `turned`: of column l / 4. */
+ISA_FN void isa_load_tiles(uint32_t (&f)[4], const void *row) {
+    const uint32_t at = (uint32_t)__cvta_generic_to_shared(row);
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(f[0]), "=r"(f[1]), "=r"(f[2]), "=r"(f[3])
+                 : "r"(at) : "memory");
+}
+
+ISA_FN void isa_load_tiles_turned(uint32_t (&f)[4], const void *row) {
+    const uint32_t at = (uint32_t)__cvta_generic_to_shared(row);
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(f[0]), "=r"(f[1]), "=r"(f[2]), "=r"(f[3])
+                 : "r"(at) : "memory");
+}
+
+/* d += A B in halves, summed in f32 as the tensor cores do it: their order and last bits are their own. */
+ISA_FN void isa_mma_f16(float (&d)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
+    asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
+        "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+
 /* d += W X for one group of 32 columns: fragments as above. */
 ISA_FN void isa_mma_s8(int32_t d[4], const uint32_t a[4], const uint32_t b[2]) {
     asm("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 "
@@ -420,6 +473,10 @@ ISA_FN isa_x4 isa_load_x4(const void *p) {
 
 ISA_FN void isa_store_x4(void *p, isa_x4 v) {
     *(isa_x4 *)p = v;
+}
+
+ISA_FN void isa_store_x2(void *p, isa_x2 v) {
+    *(isa_x2 *)p = v;
 }
 
 /* What a group of 32 activations is beside its bytes: scale, sums over the halves, and scale times sum, of the

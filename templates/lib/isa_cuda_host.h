@@ -39,6 +39,10 @@ ISA_FN uint32_t isa_thread() {
     return soft_now.thread;
 }
 
+ISA_FN uint32_t isa_thread_now() {
+    return soft_now.thread;
+}
+
 ISA_FN uint32_t isa_cta_x() {
     return soft_now.cta[0];
 }
@@ -138,6 +142,20 @@ ISA_FN uint16_t isa_to_half(float x) {
 
 ISA_FN float isa_fma(float a, float b, float c) {
     return isa_soft_fma(a, b, c);
+}
+
+ISA_FN uint32_t isa_halves(float low, float high) {
+    return isa_soft_to_half(low) | (uint32_t)isa_soft_to_half(high) << 16;
+}
+
+/* Rounded from double, so mostly not the bits of a device. */
+ISA_FN float isa_exp2(float x) {
+    const float y = (float)__builtin_exp2(x);
+    return y < 0x1p-126f ? 0.0f : y;
+}
+
+ISA_FN float isa_max(float a, float b) {
+    return a > b || b != b ? a : b;
 }
 
 ISA_FN float isa_div(float a, float b) {
@@ -401,6 +419,66 @@ ISA_FN void isa_load_b(uint32_t b[2], const int8_t *q, uint32_t stride) {
 ISA_FN void isa_load_b_x2(uint32_t b[4], const int8_t *q, uint32_t stride) {
     isa_load_b(b, q, stride);
     isa_load_b(b + 2, q + 8 * stride, stride);
+}
+
+/* Rows come when all lanes have brought their addresses. */
+template <bool turned>
+static void isa_host_tiles(const void *in, void *out) {
+    const uint16_t *const *row = (const uint16_t *const *)in;
+    for (uint32_t l = 0; l < 32; l++) {
+        uint16_t *f = (uint16_t *)out + 8 * l;
+        for (uint32_t i = 0; i < 8; i++) {
+            const uint32_t at = l % 4 * 2 + i % 2;
+            f[i] = turned ? row[i / 2 * 8 + at][l / 4] : row[i / 2 * 8 + l / 4][at];
+        }
+    }
+}
+
+ISA_FN void isa_load_tiles(uint32_t (&f)[4], const void *row) {
+    soft_warp(isa_host_tiles<false>, &row, sizeof row, f, sizeof f);
+}
+
+ISA_FN void isa_load_tiles_turned(uint32_t (&f)[4], const void *row) {
+    soft_warp(isa_host_tiles<true>, &row, sizeof row, f, sizeof f);
+}
+
+/* What a lane brings to a product of halves. */
+typedef struct isa_host_halves {
+    float d[4];
+    uint16_t a[4][2], b[2][2];
+} isa_host_halves;
+
+/* Products exact, their sum in double, one rounding at its end: devices keep fewer bits on the way. */
+static inline void isa_host_mma_f16(const void *in, void *out) {
+    const isa_host_halves *lanes = (const isa_host_halves *)in;
+    double a[16][16], b[16][8];
+    for (int l = 0; l < 32; l++) {
+        for (int i = 0; i < 8; i++) {
+            a[l / 4 + i / 2 % 2 * 8][l % 4 * 2 + i % 2 + i / 4 * 8] = (double)isa_soft_half(lanes[l].a[i / 2][i % 2]);
+        }
+        for (int i = 0; i < 4; i++) {
+            b[l % 4 * 2 + i % 2 + i / 2 * 8][l / 4] = (double)isa_soft_half(lanes[l].b[i / 2][i % 2]);
+        }
+    }
+    for (int l = 0; l < 32; l++) {
+        for (int e = 0; e < 4; e++) {
+            const int row = l / 4 + e / 2 * 8, col = l % 4 * 2 + e % 2;
+            double sum = (double)lanes[l].d[e];
+            for (int k = 0; k < 16; k++) {
+                sum += a[row][k] * b[k][col];
+            }
+            ((float *)out)[4 * l + e] = (float)sum;
+        }
+    }
+}
+
+ISA_FN void isa_mma_f16(float (&d)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
+    uint32_t in[10];
+    memcpy(in, d, 16);
+    memcpy(in + 4, a, 16);
+    in[8] = b0;
+    in[9] = b1;
+    soft_warp(isa_host_mma_f16, in, sizeof in, d, 16);
 }
 
 ISA_FN void isa_mma_s8(int32_t d[4], const uint32_t a[4], const uint32_t b[2]) {

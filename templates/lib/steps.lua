@@ -111,10 +111,13 @@ function M.argument(a, field)
 end
 
 -- C text of a launch's call, inside the condition under which it takes place: `rows` is C text, `few` the most
--- rows of a step of few.
-function M.conditional(l, rows, few, text)
+-- rows of a step of few, `prompt` C text for its rows of prompts where those take other ways (nil elsewhere).
+function M.conditional(l, rows, few, prompt, text)
   if l.when == "any" then return text end
-  return "if (" .. rows .. (l.when == "few" and " <= " or " > ") .. few .. ") {\n" .. indent(text, 4) .. "\n}"
+  local is_few = l.when == "few"
+  local condition = rows .. (is_few and " <= " or " > ") .. few
+  if prompt then condition = condition .. (is_few and " && " .. prompt .. " == 0" or " || " .. prompt .. " > 0") end
+  return "if (" .. condition .. ") {\n" .. indent(text, 4) .. "\n}"
 end
 
 -- The field's name for argument j of launch i in a class, or nil if it is the same in all layers.

@@ -100,6 +100,7 @@ const rt_model lagen_model = {
     .t_max = ${limits.t_max},
     .logit_rows_max = ${limits.logit_rows_max},
     .kv_type = ${c_string(kv)},
+    .attn_type = ${c_string(attn)},
     .ring = ${limits.ring},
     .ring_spare = ${limits.ring_spare},
     .caches = CACHES,

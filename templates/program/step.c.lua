@@ -12,7 +12,7 @@ local function call(l, few, field_of)
     lines[#lines + 1] = "    ." .. a.param .. " = " .. steps.argument(a, field_of(j)) .. ","
   end
   lines[#lines + 1] = "    .step = w->step});"
-  return steps.conditional(l, "w->step->n_rows", few, table.concat(lines, "\n"))
+  return steps.conditional(l, "w->step->n_rows", few, nil, table.concat(lines, "\n"))
 end
 
 local function no_field()

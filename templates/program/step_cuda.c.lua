@@ -9,8 +9,8 @@ local function what(l)
   return op
 end
 
--- Lines of one launch: the call with its arguments; `few` is the most rows of a step of few.
-local function call(l, layer, few, field_of)
+-- Lines of one launch: the call with its arguments; `few` is the most rows of a step of few, `prompt` as in steps.conditional.
+local function call(l, layer, few, prompt, field_of)
   local lines = { "if (!run_" .. l.kernel .. "(w, " .. layer .. ", " .. c_string(what(l)) .. ",",
                   "    (" .. l.kernel .. "_params){" }
   for j, a in ipairs(l.args) do
@@ -19,7 +19,7 @@ local function call(l, layer, few, field_of)
   lines[#lines + 1] = "        .step = w->step})) {"
   lines[#lines + 1] = "    return false;"
   lines[#lines + 1] = "}"
-  return steps.conditional(l, "w->host->n_rows", few, table.concat(lines, "\n"))
+  return steps.conditional(l, "w->host->n_rows", few, prompt, table.concat(lines, "\n"))
 end
 
 local function no_field()
@@ -129,6 +129,7 @@ ${module.cut(k, k.gpu.cuts[1])}
 
 % end
 % local g = steps.plan(launches)
+% local prompt = attn == "f16" and "w->host->n_prompt" or nil
 % for _, class in ipairs(g.classes) do
 % if #class.fields > 0 then
 /* Offsets that differ between the layers of kind ${class.letter}. */
@@ -143,7 +144,7 @@ static bool layer_${class.letter}(const worker *w, int32_t layer, const places_$
 static bool layer_${class.letter}(const worker *w, int32_t layer) {
 % end
 % for i, l in ipairs(class.launches) do
-    ${call(l, "layer", few_rows, class_field(class, i))}
+    ${call(l, "layer", few_rows, prompt, class_field(class, i))}
 % end
     return true;
 }
@@ -157,14 +158,14 @@ static const places_${layer.class.letter} LAYER_${i - 1} = {${numbers(layer.offs
 
 static bool before_layers(const worker *w) {
 % for _, l in ipairs(g.before) do
-    ${call(l, "-1", few_rows, no_field)}
+    ${call(l, "-1", few_rows, prompt, no_field)}
 % end
     return true;
 }
 
 static bool after_layers(const worker *w) {
 % for _, l in ipairs(g.after) do
-    ${call(l, "-1", few_rows, no_field)}
+    ${call(l, "-1", few_rows, prompt, no_field)}
 % end
     return true;
 }
@@ -173,7 +174,7 @@ static bool after_layers(const worker *w) {
 /* Tokens from logits, in a step that chooses them. */
 static bool picks(const worker *w) {
 % for _, l in ipairs(g.picks) do
-    ${call(l, "-1", few_rows, no_field)}
+    ${call(l, "-1", few_rows, prompt, no_field)}
 % end
     return true;
 }

@@ -69,6 +69,7 @@ MODEL = {
     "--arch": Name(("nosuch", 1, "--arch: no target 'nosuch'; `lagen targets` lists")),
     "--ctx": Uint(1, 16777216), "--slots": Uint(1, 1024), "--chunk": Uint(1, 131072, auto=True),
     "--ram": Uint(1, 2**50, size=True), "--vram": Uint(1, 2**50, size=True),
+    "--attn": Name(("bf16", 1, "--attn: 'bf16' is nothing that attention computes with; there are f16, f32")),
     "--kv": Name(("q4_1", 1, "--kv: 'q4_1' is no type of keys and values; there are f16, q8_0")),
     "--pre": Name(("nosuch", 1, "--pre: 'nosuch' is not known"), ("gpt", 1, "--pre: 'gpt' is not known")),
     "--rope-mscale": Name(("key", 1, "--rope-mscale and --rope-beta say how YaRN is read; this model's")),

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "attn_splits.h"
+#include "attn_type.h"
 #include "fuse.h"
 #include "graphs.h"
 #include "plans.h"
@@ -36,6 +37,8 @@ static void every_attn_becomes_two(void **state) {
             continue;
         }
         n_many += n->when == LG_WHEN_MANY && value_at(g, n, "part") == NULL;
+        bool halves = lg_value_find(n->attrs, "prompt") != NULL; /* where prompts can be */
+        assert_int_equal(halves, n->when == LG_WHEN_MANY);
         if (n->when != LG_WHEN_FEW) {
             continue;
         }
@@ -227,9 +230,47 @@ static void shared_memory_is_its_own(void **state) {
     plans_close(&p);
 }
 
+/* What prompts are computed with, by what is asked, the row and the cache. */
+static void f16_where_it_can_be(void **state) {
+    (void)state;
+    static const struct {
+        const char *asked, *row, *kv, *want, *says;
+        bool exact; /* weights */
+    } cases[] = {
+        {NULL, "sm_90", "f16", "f32", NULL, true},
+        {"f16", "sm_90", "f16", "f16", NULL, true},
+        {NULL, "sm_80", "f16", "f16", NULL, false},
+        {NULL, "sm_121a", "f16", "f16", NULL, false},
+        {NULL, "sm_90", "q8_0", "f32", NULL, false},
+        {NULL, "x86-64-v3", "f16", "f32", NULL, false},
+        {"f32", "sm_90", "f16", "f32", NULL, false},
+        {"f32", "x86-64-v2", "q8_0", "f32", NULL, false},
+        {"f16", "sm_90", "f16", "f16", NULL, false},
+        {"f16", "x86-64-v3", "f16", NULL, "row x86-64-v3 has none", false},
+        {"f16", "sm_90", "q8_0", NULL, "with --kv q8_0 it is f32", false},
+        {"F16", "sm_90", "f16", NULL, "'F16' is nothing that attention computes with", false},
+        {"", "sm_90", "f16", NULL, "'' is nothing", false},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const lg_hw_row *hw = NULL;
+        const char *got = NULL;
+        lb_err e = {0};
+        assert_true(lg_hw_find(cases[i].row, &hw, &e));
+        assert_int_equal(lg_attn_choose(cases[i].asked, hw, cases[i].kv, cases[i].exact, &got, &e), cases[i].want != NULL);
+        if (cases[i].want == NULL) {
+            assert_int_equal(e.code, LB_UNSUPPORTED);
+            assert_non_null(strstr(e.text, cases[i].says));
+            assert_null(got);
+        } else {
+            assert_string_equal(got, cases[i].want);
+        }
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_attn_becomes_two),   cmocka_unit_test(steps_of_few_rows_take_less),
+        cmocka_unit_test(every_attn_becomes_two), cmocka_unit_test(f16_where_it_can_be),
+          cmocka_unit_test(steps_of_few_rows_take_less),
         cmocka_unit_test(windows_touch_few_splits), cmocka_unit_test(keys_must_be_stored),
         cmocka_unit_test(few_rows_stay_few),        cmocka_unit_test(covers_are_proved),
         cmocka_unit_test(shared_memory_is_its_own),

@@ -202,13 +202,13 @@ bool fake_program_start(const fake_program *p, const char *wanted, rt_memory *me
 bool fake_program_prefill(const fake_program *p, const rt_memory *mem, uint32_t T, lb_err *err) {
     const uint32_t *zeros = p->words + FAKE_T_MAX;
     const uint32_t last = T - 1;
-    const rt_step s = {T, 1, 1, zeros, zeros, p->words, zeros, &last, NULL};
+    const rt_step s = {T, 1, 1, T, zeros, zeros, p->words, zeros, &last, NULL};
     return p->model.step(mem->arenas, &s, NULL, err);
 }
 
 bool fake_program_decode(const fake_program *p, const rt_memory *mem, uint32_t T, lb_err *err) {
     const uint32_t *zeros = p->words + FAKE_T_MAX;
-    const rt_step s = {T, T, T, zeros, p->words, zeros, p->words, p->words, NULL};
+    const rt_step s = {T, T, T, 0, zeros, p->words, zeros, p->words, p->words, NULL};
     return p->model.step(mem->arenas, &s, NULL, err);
 }
 
@@ -216,7 +216,7 @@ bool fake_program_choose(const fake_program *p, const rt_memory *mem, uint32_t T
     const uint32_t *zeros = p->words + FAKE_T_MAX;
     rt_pick picks[FAKE_SLOTS];
     memset(picks, 0, sizeof picks);
-    const rt_step s = {T, T, T, zeros, p->words, zeros, p->words, p->words, picks};
+    const rt_step s = {T, T, T, 0, zeros, p->words, zeros, p->words, p->words, picks};
     return p->model.step(mem->arenas, &s, NULL, err);
 }
 

@@ -17,7 +17,7 @@ import emitted
 # each test's own: some change a program's files, and tests run side by side
 WORK = BUILD / "tests" / "gpu" / pathlib.Path(sys.argv[0]).stem
 LAGEN = ROOT / "build" / "lagen"
-OPTIONS = ["--ctx", "512", "--chunk", "64", "--slots", "3"]
+OPTIONS = ["--ctx", "512", "--chunk", "64", "--slots", "3", "--attn", "f32"]  # the CPU program's bits
 SETTINGS = {
     "name": "NVIDIA H200",
     "compute_major": 9,

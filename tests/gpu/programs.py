@@ -75,6 +75,8 @@ def one_program(model, side, arch, options):
             "512",
             "--slots",
             "3",
+            "--attn",
+            "f32",
             "-o",
             full,
             *options,

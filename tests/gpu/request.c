@@ -313,7 +313,7 @@ static int edge(rt_engine *e, uint32_t T) {
     const uint32_t *zeros = words + T;
     const uint32_t last = T - 1;
     const rt_pick pick = {0}; /* greedy */
-    const rt_step s = {T, 1, 1, zeros, zeros, words, zeros, &last, m->samples ? &pick : NULL};
+    const rt_step s = {T, 1, 1, 0, zeros, zeros, words, zeros, &last, m->samples ? &pick : NULL};
     unsigned long long before = launches();
     bool ok = m->step(e->memory.arenas, &s, e->pool, &err);
     printf("T=%u: ", T);

@@ -523,7 +523,7 @@ static void the_step_is_packed_close(void **state) {
     const uint32_t pos[] = {4, 5, 9};
     const uint32_t slots[] = {2, 0};
     const uint32_t logits[] = {1, 2};
-    rt_step s = {3, 2, 2, tokens, seqs, pos, slots, logits, NULL};
+    rt_step s = {3, 2, 2, 1, tokens, seqs, pos, slots, logits, NULL};
     const uint32_t want[] = {2, 0, 1, 2, 11, 12, 13, 0, 0, 1, 4, 5, 9};
     _Alignas(8) uint8_t block[4096];
     rt_step d;
@@ -531,6 +531,7 @@ static void the_step_is_packed_close(void **state) {
     assert_memory_equal(block + 64, want, sizeof want);
     memcpy(&d, block, sizeof d);
     assert_int_equal(d.n_rows, 3);
+    assert_int_equal(d.n_prompt, 1);
     assert_int_equal((uintptr_t)d.slot_of_seq, 0x10040);
     assert_int_equal((uintptr_t)d.logit_rows, 0x10048);
     assert_int_equal((uintptr_t)d.token_of_row, 0x10050);

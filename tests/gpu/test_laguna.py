@@ -15,7 +15,7 @@ import requantize  # noqa: E402
 import tap  # noqa: E402
 
 N = 100  # tokens: many windows of 8 and 13
-OPTIONS = ["--ctx", "512", "--chunk", "64"]
+OPTIONS = ["--ctx", "512", "--chunk", "64", "--attn", "f32"]  # the CPU program's bits
 # recipe, vocabulary, options
 MODELS = [("laguna-odd", 353, []), ("laguna-w8", 337, ["--kv", "q8_0"])]
 

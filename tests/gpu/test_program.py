@@ -2,6 +2,7 @@
 on softgpu (the same bits as the CPU program). With a stand-in for nvcc, so that no toolkit is needed;
 what the real one makes is checked where it is."""
 
+import array
 import hashlib
 import json
 import pathlib
@@ -20,6 +21,7 @@ from toolkit import BUILD, ROOT, tap  # noqa: E402
 sys.path.insert(0, str(ROOT / "tests" / "server"))
 import client  # noqa: E402
 
+HALVES = OPTIONS[: OPTIONS.index("--attn")]  # without --attn: f16
 IDS = [1 + 37 * i % 311 for i in range(75)]
 
 
@@ -174,6 +176,33 @@ WAYS = [
     ["--temp", 1, "--top-k", 0, "--top-p", 1, "--min-p", 0],
     ["--temp", 0.9, "--top-k", 64, "--repeat-penalty", 1.3],
 ]
+
+
+def floats(data):
+    got = array.array("f")
+    got.frombytes(data)
+    return got
+
+
+def prompts_in_f16_are_the_same_however_they_are_cut():
+    gpu = program.build("gpu16", "sm_90", *HALVES)[0]
+    cpu = program.build("cpu", "native", *OPTIONS)[0]
+    driver = program.softgpu(gpu, kernels_of(gpu)["kernels"])
+    env = program.driver_env(driver, program.settings("gpu16"))
+    want, got = logits(cpu / "tiny-cli", None), logits(gpu / "tiny-cli", env, "--chunk", 64)
+    apart = sum((a - b) ** 2 for a, b in zip(floats(got), floats(want), strict=True))
+    length = sum(a * a for a in floats(want))
+    assert 0 < apart < 0.05**2 * length, (apart, length)  # other roundings, which change some bytes of activations
+    for chunk in (7, 1):
+        assert logits(gpu / "tiny-cli", env, "--chunk", chunk) == got, chunk
+    p = run([gpu / "tiny-cli", "selftest"], env=env)
+    assert (
+        "same bits as their plain twins" in p.stdout  # rows of no prompt are the CPU's
+        and "a prompt in f16 gives the same bits at once and token by token" in p.stdout
+    ), p.stdout
+    assert "of prompts in f16 on tensor cores" in run([gpu / "tiny-cli", "info"], env=env).stdout
+    p = run([program.request(gpu), "edges", gpu, 1, 8, 9, 64], env=program.driver_env(toolkit.recorder(), program.settings("gpu16")))
+    assert p.stdout.splitlines() == [f"T={t}: {n_launches(gpu, t)} launches" for t in (1, 8, 9, 64)], p.stdout
 
 
 def answers_are_those_of_the_cpu_program():
@@ -368,6 +397,7 @@ TESTS = [
     launches_overlap_where_the_row_has_it,
     other_machines_are_refused,
     emulated_bits_are_those_of_the_cpu_program,
+    prompts_in_f16_are_the_same_however_they_are_cut,
     a_launch_begins_before_the_one_in_front_has_run,
     answers_are_those_of_the_cpu_program,
     the_server_goes_on_from_stored_prefixes,

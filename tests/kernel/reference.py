@@ -374,7 +374,7 @@ class Attn:
             return np.ones((op["n_head"], 1))
         return softplus(self.qkv[t, (op["n_head"] + 2 * op["n_kv"]) * op["hd"]:]).reshape(op["n_head"], -1)
 
-    def check(self, got):
+    def check(self, got, error=1e-5):
         op, step = self.op, self.step
         y = got["y"].view(np.float32).reshape(step.n_rows, op["n_head"], op["hd"])
         want, open_ = np.zeros(y.shape), np.zeros(y.shape)
@@ -389,7 +389,7 @@ class Attn:
                 p = np.exp(score - score.max())
                 want[t, h] = p @ self.v[slot, kv, seen] / p.sum() * open_[t, h]
         # |v| is about 2; scores reach 40, exp costs 40 * 2^-24
-        return np.abs(y - want) <= 1e-5 * np.maximum(open_, 1e-3) * max(1.0, self.op.get("flat", 0.0) / 2)
+        return np.abs(y - want) <= error * np.maximum(open_, 1e-3) * max(1.0, self.op.get("flat", 0.0) / 2)
 
 
 FAMILIES = {"matmul": Matmul, "embed": Embed, "norm_quant": Norm, "quant": Quant,

@@ -135,12 +135,15 @@ static void work(void *arg, rt_pool *pool, uint32_t worker, uint32_t n_workers) 
     rt_pool_close(pool, worker, s->n_logits);
 }
 
+uint32_t fake_prompt_rows;
+
 static bool step(uint8_t *const *arenas, const rt_step *s, rt_pool *pool, lb_err *err) {
     for (uint32_t r = 1; r < s->n_rows; r++) {
         if (s->token_of_row[r - 1] == 0 && s->token_of_row[r] == 0) {
             return lb_err_set(err, LB_DEVICE_LOST, "the step met token 0 twice");
         }
     }
+    fake_prompt_rows = s->n_prompt;
     job j = {.arenas = arenas, .step = s};
     rt_pool_run(pool, work, &j);
     return true;

@@ -26,6 +26,9 @@ enum {
 /* The chat template (fake_chat.c), for programs that link it. */
 extern const struct rt_chat_template fake_chat;
 
+/* Rows of prompts in the last step. */
+extern uint32_t fake_prompt_rows;
+
 /* Logits after history[0..n). */
 void fake_logits(const uint32_t *history, uint32_t n, float *logits);
 

@@ -156,6 +156,16 @@ static void slots_share_a_step(void **state) {
         assert_logits(i, t[2], 3 + i);
     }
     assert_logits(3, t[1], 30);
+    rt_feed g[] = {{.seq = &engine->seqs[2], .tokens = t[2] + 5, .n_tokens = 5, .n_logits = 2, .prompt = true},
+                   {.seq = &engine->seqs[1], .tokens = t[1] + 30, .n_tokens = 1, .n_logits = 1}};
+    assert_true(rt_engine_step(engine, g, 2, &e)); /* rows of prompts stand last */
+    assert_int_equal(g[1].first_logit, 0);
+    assert_int_equal(g[0].first_logit, 1);
+    assert_int_equal(engine->seq_of_row[0], 1);
+    assert_logits(0, t[1], 31);
+    assert_logits(1, t[2], 9);
+    assert_logits(2, t[2], 10);
+    assert_int_equal(fake_prompt_rows, 5);
     assert_true(rt_engine_step(engine, NULL, 0, &e)); /* T = 0 runs nothing */
     assert_int_equal(engine->seqs[0].n_tokens, 1);
 }

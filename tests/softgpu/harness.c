@@ -52,6 +52,7 @@ static rt_step *take_step(const uint8_t **at) {
     s->n_rows = take_u32(at);
     s->n_seqs = take_u32(at);
     s->n_logits = take_u32(at);
+    s->n_prompt = take_u32(at);
     s->token_of_row = take_array(at, s->n_rows);
     s->seq_of_row = take_array(at, s->n_rows);
     s->pos_of_row = take_array(at, s->n_rows);

@@ -159,7 +159,8 @@ def all_operands(d, step, op, family):
 
 def record(index, d, step, op, operands):
     """One record of harness.c; operands must have the size that the descriptor declares."""
-    out = [struct.pack("<7I", index, *grid_of(d, step), step.n_rows, len(step.slot), len(step.logit))]
+    n_prompt = getattr(step, "n_prompt", 0)
+    out = [struct.pack("<8I", index, *grid_of(d, step), step.n_rows, len(step.slot), len(step.logit), n_prompt)]
     out += [a.tobytes() for a in (step.token, step.seq, step.pos, step.slot, step.logit)]
     out.append(struct.pack("<I", len(d["operands"])))
     for o in d["operands"]:

@@ -102,6 +102,7 @@ static const char INFO[] =
     "  },\012"
     "  \"weights_linked\": false,\012"
     "  \"kv\": \"f16\",\012"
+    "  \"attn\": \"f32\",\012"
     "  \"types\": [\012"
     "    {\012"
     "      \"type\": \"q8_0\",\012"
@@ -136,6 +137,7 @@ const rt_model lagen_model = {
     .t_max = 32,
     .logit_rows_max = 32,
     .kv_type = "f16",
+    .attn_type = "f32",
     .ring = 0,
     .ring_spare = 0,
     .caches = CACHES,
