@@ -1,8 +1,9 @@
 """The recorder answers to what must be refused as its table says (runtime/recorder/refusals.def); the
-same program run on a GPU says whether the table is right."""
+same program run on a GPU says whether the table is right, and is seen to say where it is not."""
 
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -18,9 +19,12 @@ SETTINGS = (
 )
 
 
-def build(folder):
-    """The program and two cubins in `folder`; returns the command."""
+def build(folder, table=None):
+    """The program and two cubins in `folder`; returns the command. `table`: text in place of refusals.def."""
     nvcc = toolkit.nvcc()
+    if table is not None:
+        (pathlib.Path(folder) / "recorder").mkdir()
+        (pathlib.Path(folder) / "recorder/refusals.def").write_text(table)
     for name, arch in (("own", "sm_90"), ("other", "sm_80")):
         subprocess.run(
             [nvcc, "-cubin", f"-arch={arch}", HERE / "refusals.cu", "-o", f"{folder}/{name}.cubin"],
@@ -30,6 +34,7 @@ def build(folder):
         [
             "cc",
             "-std=c11",
+            f"-I{folder}",
             f"-I{ROOT}/runtime",
             HERE / "refusals.c",
             ROOT / "runtime/cuda/driver.c",
@@ -43,9 +48,10 @@ def build(folder):
     return [f"{folder}/refusals", f"{folder}/own.cubin", f"{folder}/other.cubin"]
 
 
-def recorder_follows_its_table():
+def on_the_recorder(table=None):
+    """The program's exit status and lines."""
     with tempfile.TemporaryDirectory() as folder:
-        command = build(folder)
+        command = build(folder, table)
         (pathlib.Path(folder) / "recorder.txt").write_text(SETTINGS)
         env = dict(
             os.environ,
@@ -55,9 +61,30 @@ def recorder_follows_its_table():
         p = subprocess.run(
             command, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
         )
-        assert p.returncode == 0 and "DIFFERS" not in p.stdout, p.stdout
-        assert p.stdout.count("ok ") == 33, p.stdout
+        return p.returncode, p.stdout.splitlines()
+
+
+def rows():
+    """{case: name of its code} of the table."""
+    text = (ROOT / "runtime/recorder/refusals.def").read_text()
+    return dict(re.findall(r"^REC_REFUSAL\((\w+), RT_CU_(\w+)\)$", text, re.M))
+
+
+def recorder_follows_its_table():
+    status, lines = on_the_recorder()
+    assert status == 0 and all(line.startswith("ok ") for line in lines) and len(lines) == len(rows()) + 4, lines
+    said = {line.split()[1]: line.split()[3] for line in lines[: len(rows())]}
+    assert said == {case: "CUDA_" + ("SUCCESS" if code == "SUCCESS" else f"ERROR_{code}") for case, code in rows().items()}, said
+
+
+def every_row_that_is_wrong_is_found():
+    """The program with a table of which each code is another than what it is answered with."""
+    text = (ROOT / "runtime/recorder/refusals.def").read_text()
+    wrong, n = re.subn(r"^(REC_REFUSAL\(\w+, RT_CU_\w+)\)$", r"\1 + 1)", text, flags=re.M)
+    status, lines = on_the_recorder(wrong)
+    differ = [line.split()[1] for line in lines if line.startswith("DIFFERS") and "the table says" in line]
+    assert status == 1 and n == len(rows()) and differ == list(rows()), lines
 
 
 if __name__ == "__main__":
-    tap.main([recorder_follows_its_table])
+    tap.main([recorder_follows_its_table, every_row_that_is_wrong_is_found])
