@@ -200,7 +200,7 @@ ${module.role(r, types)}
 <table>
 <tr><th>kind</th><th class="n">facts</th><th>nearest</th><th>subject</th><th class="n">value</th><th class="n">limit</th></tr>
 % for _, f in ipairs(facts) do
-<tr><td>${t(f.kind)}</td><td class="n">${num(f.facts)}</td><td class="name">${t(f.of)}</td><td class="name mono">${t(f.subject)}</td><td class="n">${f.value}</td><td class="n">${f.limit}</td></tr>
+<tr><td>${t(f.kind)}</td><td class="n">${num(f.facts)}</td><td class="name">${t(f.of)}</td><td class="name mono">${t(f.subject)}</td><td class="n">${num(f.value)}</td><td class="n">${num(f.limit)}</td></tr>
 % end
 </table>
 </div>
