@@ -49,7 +49,8 @@ def rope_kv(n_head, n_kv, hd, n_rot, pairing, cap=512, slots=3, kv="f16", gate="
 
 
 def attn(n_head, n_kv, hd, window=0, cap=768, slots=3, steps=None, kv="f16", gate="none", **more):
-    """more: case, a name; flat, a value that all cells have, with equal scores."""
+    """more: case, a name; flat, a value that all cells have, with equal scores; steep, scores from
+    one end of the positions to the other, plus and minus twice that."""
     op = {"family": "attn", "n_head": n_head, "n_kv": n_kv, "hd": hd, "scale": hd ** -0.5,
           "window": window, "cap": cap, "slots": slots, "kv": kv, "gate": gate, **more}
     if gate != "none":
@@ -127,6 +128,8 @@ CASES = [
     attn(2, 1, 32, window=64, cap=256, steps=SMALL_WINDOW_STEPS, kv="q8_0", gate="element"),
     laguna_table("G09 angles where every position is seen", *archs.rope_frequencies(64, 5e5, YARN)),
     laguna_table("G09 angles in windows", *archs.rope_frequencies(128, 1e4, {"type": "none"})),
+    attn(2, 2, 16, steps=[[(1, 600, 2), (0, 511, 17)], [(2, 300, 1)]], steep=100.0,
+         case="G04 scores that fall or rise by hundreds from split to split"),
     attn(1, 1, 16, cap=70144, slots=1, flat=60000.0, case="G04 long and large sums stay finite",
          steps=[[(0, 69999, 2)]]),
     attn(260, 260, 16, slots=1, steps=[[(0, 700, 1)]]), # more splits of a row than lanes of ctas

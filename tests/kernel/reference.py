@@ -359,6 +359,12 @@ class Attn:
                 scales[slot][:, seen] = 0.03 * rng.random((n_kv, len(seen), hd // 32))
                 if "flat" in op:
                     codes[slot][:, seen] = 0 if codes is self.codes[0] else op["flat"]
+            if "steep" in op:  # from first to last position: of odd key heads up, of even ones down
+                ramp = op["steep"] * np.linspace(1, -1, len(seen))
+                for h in range(n_kv):
+                    self.codes[0][slot, h, seen, 0] = -ramp if h % 2 else ramp
+        if "steep" in op:
+            self.qkv[:, :op["n_head"] * hd:hd] = 8
         self.k, self.v = (cache_values(kv, c, s) for c, s in zip(self.codes, self.scales))
         self.operands = {"qkv": self.qkv, "y": np.zeros((step.n_rows, op["n_head"] * hd), np.float32)}
         for name, i in (("k", 0), ("v", 1)):
@@ -389,7 +395,8 @@ class Attn:
                 p = np.exp(score - score.max())
                 want[t, h] = p @ self.v[slot, kv, seen] / p.sum() * open_[t, h]
         # |v| is about 2; scores reach 40, exp costs 40 * 2^-24
-        return np.abs(y - want) <= error * np.maximum(open_, 1e-3) * max(1.0, self.op.get("flat", 0.0) / 2)
+        size = max(1.0, op.get("flat", 0.0) / 2, op.get("steep", 0.0) / 10)
+        return np.abs(y - want) <= error * np.maximum(open_, 1e-3) * size
 
 
 FAMILIES = {"matmul": Matmul, "embed": Embed, "norm_quant": Norm, "quant": Quant,
