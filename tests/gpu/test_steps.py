@@ -14,7 +14,7 @@ import toolkit  # noqa: E402
 from program import LAGEN, WORK, run  # noqa: E402
 from toolkit import BUILD, ROOT, tap  # noqa: E402
 
-SAN = "-g -fsanitize=address,undefined -fno-sanitize-recover=all".split()
+SAN = "-g1 -fsanitize=address,undefined -fno-sanitize-recover=all".split()
 LIBRARIES = [ROOT / "build/san" / f"{n}.a" for n in ("librt", "libcuda_host", "libbase")]
 CHUNK = 66  # above a tile of 64 rows
 LENGTHS = [1, 2, 5, 6, 7, 8, 9, 31, 32, 33, 63, 64, 65, 66, 67]
