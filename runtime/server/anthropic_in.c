@@ -33,16 +33,12 @@ static bool no_memory(lb_err *err) {
 /* A tool that was found: its description as templates show them, which is how the model comes to
  * know of one that was not loaded at first. NULL: there is no such tool. */
 static json_t *found_tool(const json_t *tools, const json_t *name) {
-    for (size_t i = 0; i < json_array_size(tools); i++) {
-        const json_t *tool = json_array_get(tools, i);
-        if (json_equal(json_object_get(json_object_get(tool, "function"), "name"), name)) {
-            char *text = json_dumps(tool, 0);
-            json_t *out = text == NULL ? NULL : json_string(text);
-            free(text);
-            return out;
-        }
-    }
-    return NULL;
+    const json_t *tool =
+        json_is_string(name) ? json_object_get(tools, json_string_value(name)) : NULL;
+    char *text = tool == NULL ? NULL : json_dumps(tool, 0);
+    json_t *out = text == NULL ? NULL : json_string(text);
+    free(text);
+    return out;
 }
 
 /* One block of a tool's result. */
@@ -91,7 +87,7 @@ static json_t *result_text(const json_t *content, const json_t *tools, size_t i,
 /* One message in the making; texts of a user's turn are flushed before a tool's result. */
 typedef struct turn {
     json_t *out;         /* the list of messages */
-    const json_t *tools; /* what results may refer to */
+    const json_t *tools; /* by name: what results may refer to */
     const char *role;
     json_t *texts, *calls, *thoughts;
 } turn;
@@ -257,7 +253,7 @@ static bool take_messages(const rt_ask *a, json_t *out, lb_err *err) {
                           "with its words is not supported");
     }
     turn t = {.out = out,
-              .tools = json_object_get(a->root, "lagen.tools"),
+              .tools = json_object_get(a->root, "lagen.names"),
               .texts = json_array(),
               .calls = json_array(),
               .thoughts = json_array()};
@@ -278,7 +274,7 @@ static bool take_messages(const rt_ask *a, json_t *out, lb_err *err) {
 
 /* One tool to those that may be called, and unless it is to be loaded later, to those that the
  * template shows. */
-static bool take_tool(const json_t *tool, size_t i, json_t *out, json_t *shown, lb_err *err) {
+static bool take_tool(rt_ask *a, const json_t *tool, size_t i, json_t *shown, lb_err *err) {
     bool later = false;
     const json_t *type = rt_field(tool, "type");
     const json_t *name = json_object_get(tool, "name");
@@ -309,7 +305,9 @@ static bool take_tool(const json_t *tool, size_t i, json_t *out, json_t *shown, 
     }
     json_t *t = json_pack("{s:s, s:o}", "type", "function", "function", f);
     bool ok = t != NULL && (later || json_array_append(shown, t) == 0) &&
-              json_array_append(out, t) == 0;
+              json_array_append(json_object_get(a->root, "lagen.tools"), t) == 0 &&
+              json_object_set(json_object_get(a->root, "lagen.names"), json_string_value(name),
+                              t) == 0;
     json_decref(t);
     return ok || no_memory(err);
 }
@@ -343,7 +341,7 @@ static bool take_tools(rt_ask *a, json_t *out, json_t *shown, lb_err *err) {
         return false;
     }
     for (size_t i = 0; i < json_array_size(tools); i++) {
-        if (!take_tool(json_array_get(tools, i), i, out, shown, err)) {
+        if (!take_tool(a, json_array_get(tools, i), i, shown, err)) {
             return false;
         }
     }
@@ -433,7 +431,8 @@ bool rt_anthropic_parse(rt_ask *a, bool counting, lb_err *err) {
     /* They hang in the body from here on, and live as long. */
     bool ok = json_object_set_new(a->root, "lagen.messages", messages) == 0 &&
               json_object_set_new(a->root, "lagen.tools", tools) == 0 &&
-              json_object_set_new(a->root, "lagen.shown", shown) == 0;
+              json_object_set_new(a->root, "lagen.shown", shown) == 0 &&
+              json_object_set_new(a->root, "lagen.names", json_object()) == 0;
     ok = ok || no_memory(err);
     ok = ok && rt_fields_refuse(a->root, REFUSED, sizeof REFUSED / sizeof REFUSED[0], err) &&
          rt_field_int(a->root, "max_tokens", 1, INT32_MAX, &max, err) &&

@@ -256,8 +256,8 @@ static enum MHD_Result count_header(void *cls, enum MHD_ValueKind kind, const ch
     return MHD_YES;
 }
 
-/* Where the body ends, and whom it is for, must be no matter of opinion: a proxy in front could have
- * another one. The connection ends with the refusal. (RFC 9112, 3.2 and 6.3.) */
+/* Where the body ends, and whom it is for, must be no matter of opinion: a proxy in front could
+ * have another one. The connection ends with the refusal. (RFC 9112, 3.2 and 6.3.) */
 static bool is_clear(rt_request *r, lb_err *err) {
     framing f = {0};
     MHD_get_connection_values(r->mhd, MHD_HEADER_KIND, count_header, &f);

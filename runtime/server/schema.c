@@ -335,15 +335,26 @@ static uint32_t any_of(rt_schema *s, const json_t *list, const char *what, lb_er
     return all;
 }
 
-static bool is_required(const json_t *schema, const char *key) {
+json_t *rt_schema_required(const json_t *schema, const char *what, lb_err *err) {
+    const json_t *map = json_object_get(schema, "properties");
     const json_t *list = json_object_get(schema, "required");
-    for (size_t i = 0; i < json_array_size(list); i++) {
+    json_t *names = json_object();
+    for (size_t i = 0; names != NULL && i < json_array_size(list); i++) {
         const char *name = json_string_value(json_array_get(list, i));
-        if (name != NULL && strcmp(name, key) == 0) {
-            return true;
+        if (name == NULL || json_object_get(map, name) == NULL) {
+            json_decref(names);
+            no(what, err, "the schema requires a property that it does not describe");
+            return NULL;
+        }
+        if (json_object_set_new(names, name, json_true()) != 0) {
+            json_decref(names);
+            names = NULL;
         }
     }
-    return false;
+    if (names == NULL) {
+        lb_err_set(err, LB_NO_MEMORY, "no memory for the names of properties");
+    }
+    return names;
 }
 
 /* A member with this key; in front of it a comma if `started`. */
@@ -354,8 +365,8 @@ static uint32_t member(rt_schema *s, rt_string key, uint32_t value, bool started
 
 /* Members in order, from the last to the first. Two nodes for each: with something in front of it
  * and without. */
-static uint32_t properties(rt_schema *s, const json_t *schema, const json_t *map, const char *what,
-                           lb_err *err) {
+static uint32_t properties(rt_schema *s, const json_t *required, const json_t *map,
+                           const char *what, lb_err *err) {
     rt_grammar *g = s->g;
     size_t n = json_object_size(map);
     const char **keys = lb_alloc_n(g->arena, n, sizeof *keys, err);
@@ -381,7 +392,7 @@ static uint32_t properties(rt_schema *s, const json_t *schema, const json_t *map
         }
         uint32_t first = rt_g_call(g, rt_schema_space(s), member(s, text, value, false, started));
         uint32_t later = member(s, text, value, true, started);
-        bool needed = is_required(schema, keys[i - 1]);
+        bool needed = json_object_get(required, keys[i - 1]) != NULL;
         fresh = needed ? first : rt_g_either(g, first, fresh);
         started = needed ? later : rt_g_either(g, later, started);
     }
@@ -391,16 +402,16 @@ static uint32_t properties(rt_schema *s, const json_t *schema, const json_t *map
 static uint32_t object(rt_schema *s, const json_t *schema, const char *what, lb_err *err) {
     const json_t *map = json_object_get(schema, "properties");
     const json_t *more = json_object_get(schema, "additionalProperties");
-    const json_t *required = json_object_get(schema, "required");
-    for (size_t i = 0; i < json_array_size(required); i++) {
-        const char *name = json_string_value(json_array_get(required, i));
-        if (name == NULL || json_object_get(map, name) == NULL) {
-            return no(what, err, "the schema requires a property that it does not describe");
-        }
+    json_t *required = rt_schema_required(schema, what, err);
+    if (required == NULL) {
+        return 0;
     }
     if (json_object_size(map) > 0 || json_is_false(more)) {
-        return properties(s, schema, map, what, err);
+        uint32_t all = properties(s, required, map, what, err);
+        json_decref(required);
+        return all;
     }
+    json_decref(required);
     uint32_t value = json_is_object(more) ? rule_of(s, more, what, err) : rt_schema_value(s);
     return value == 0 ? 0 : members(s, value);
 }

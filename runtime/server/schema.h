@@ -37,6 +37,10 @@ bool rt_schema_init(rt_schema *s, rt_grammar *g, const json_t *root, lb_err *err
  * `what`: where the schema is in the request. */
 uint32_t rt_schema_build(rt_schema *s, const json_t *schema, const char *what, lb_err *err);
 
+/* The names under `required`, each with true, in a new object; NULL with err set. LB_UNSUPPORTED for
+ * one that is no property. */
+json_t *rt_schema_required(const json_t *schema, const char *what, lb_err *err);
+
 /* JSON's own rules. */
 uint32_t rt_schema_value(rt_schema *s); /* anything */
 uint32_t rt_schema_object(rt_schema *s);

@@ -133,17 +133,6 @@ static uint32_t raw_value(rt_schema *s, const rt_output_format *f, const json_t 
     return rt_schema_words(g, words, n, end);
 }
 
-static bool wants(const json_t *schema, const char *key) {
-    const json_t *list = json_object_get(schema, "required");
-    for (size_t i = 0; i < json_array_size(list); i++) {
-        const char *name = json_string_value(json_array_get(list, i));
-        if (name != NULL && strcmp(name, key) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* The argument `key`, then `next`. */
 static uint32_t argument(rt_grammar *g, const rt_output_format *f, rt_schema *s, const char *key,
                          uint32_t next, lb_err *err) {
@@ -185,33 +174,48 @@ static uint32_t any_arguments(rt_grammar *g, const rt_output_format *f, uint32_t
     return more;
 }
 
-static uint32_t keys_call(rt_grammar *g, const rt_output_format *f, const json_t *tool,
-                          uint32_t next, lb_err *err) {
-    rt_schema s;
-    const json_t *schema = parameters(tool);
-    const json_t *map = json_object_get(schema, "properties");
+/* The arguments that a schema names, in its order. */
+static uint32_t arguments_in_order(rt_grammar *g, const rt_output_format *f, rt_schema *s,
+                                   const json_t *required, uint32_t next, lb_err *err) {
+    const json_t *map = json_object_get(s->root, "properties");
     size_t n = json_object_size(map);
     const char **keys = lb_alloc_n(g->arena, n, sizeof *keys, err);
     const char *key = NULL;
     json_t *v = NULL;
     size_t i = 0;
-    if (keys == NULL || !rt_schema_init(&s, g, schema, err)) {
+    if (keys == NULL) {
         return 0;
-    }
-    if (n == 0 && !json_is_false(json_object_get(schema, "additionalProperties"))) {
-        next = any_arguments(g, f, rt_schema_space(&s), next);
     }
     json_object_foreach((json_t *)(uintptr_t)map, key, v) {
         keys[i++] = key;
     }
     for (; i > 0; i--) {
-        uint32_t one = argument(g, f, &s, keys[i - 1], next, err);
+        uint32_t one = argument(g, f, s, keys[i - 1], next, err);
         if (one == 0) {
             return 0;
         }
-        next = wants(schema, keys[i - 1]) ? one : rt_g_either(g, one, next);
+        next = json_object_get(required, keys[i - 1]) != NULL ? one : rt_g_either(g, one, next);
     }
-    return rt_g_word(g, tool_name(tool), rt_g_call(g, rt_schema_space(&s), next));
+    return next;
+}
+
+static uint32_t keys_call(rt_grammar *g, const rt_output_format *f, const json_t *tool,
+                          uint32_t next, lb_err *err) {
+    rt_schema s;
+    const json_t *schema = parameters(tool);
+    bool any = json_object_size(json_object_get(schema, "properties")) == 0 &&
+               !json_is_false(json_object_get(schema, "additionalProperties"));
+    if (!rt_schema_init(&s, g, schema, err)) {
+        return 0;
+    }
+    json_t *required = rt_schema_required(schema, "tools", err);
+    if (required == NULL) {
+        return 0;
+    }
+    next = any ? any_arguments(g, f, rt_schema_space(&s), next)
+               : arguments_in_order(g, f, &s, required, next, err);
+    json_decref(required);
+    return next == 0 ? 0 : rt_g_word(g, tool_name(tool), rt_g_call(g, rt_schema_space(&s), next));
 }
 
 /* ---- all of them */

@@ -148,8 +148,8 @@ static bool start(rt_server *s, lb_err *err) {
                              .lost = on_lost,
                              .lost_arg = s};
     /* the port is looked at first: loading a large model takes minutes */
-    if (!rt_http_try(c, err) || !rt_program_dir(dir, sizeof dir, err) || !start_engine(s, dir, err) ||
-        !start_store(s, err)) {
+    if (!rt_http_try(c, err) || !rt_program_dir(dir, sizeof dir, err) ||
+        !start_engine(s, dir, err) || !start_store(s, err)) {
         return false;
     }
     o.store = s->store;

@@ -7,7 +7,7 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 import client
-from client import Server, named
+from client import Server, chat_body, named
 
 S5 = {"type": "string", "maxLength": 5}
 SCHEMAS = [
@@ -206,6 +206,9 @@ def test_hostile_schemas(s):
     text, _ = content(s.chat("hi", response_format=of_schema(many)))
     assert re.fullmatch(r'"word \d+"', text), text
     assert s.chat("hi", response_format=of_schema({"type": "string", "maxLength": 9999}), max_tokens=5).status == 200
+    long = {"type": "object", "properties": {**{f"p{i}": {"type": "null"} for i in range(4000)}, "z": {"type": "null"}}, "required": ["z"] * 500_000}
+    r = s.post("/v1/chat/completions", chat_body("hi", response_format=of_schema(long), max_tokens=5), timeout=30)  # minutes, if each looked through the list
+    assert r.status in (200, 400), r.body
     nested = {"type": "string", "maxLength": 1000}
     for _ in range(4):
         nested = {"type": "array", "items": nested, "minItems": 100, "maxItems": 9000}
