@@ -124,7 +124,8 @@ static void begin(rt_ask *a, lb_text *out) {
     lb_text_add(out, "event: message_start\ndata: {\"type\":\"message_start\",\"message\":");
     add_head(a, out);
     lb_text_add(out, ",\"content\":[],\"stop_reason\":null,\"stop_sequence\":null,");
-    add_usage(a, 0, 0, 0, out); /* what was cached is known once it has begun: message_delta has it */
+    /* what was cached is known once it has begun: message_delta has it */
+    add_usage(a, 0, 0, 0, out);
     lb_text_add(out, "}}\n\n");
     ping(out);
 }

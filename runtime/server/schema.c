@@ -357,14 +357,42 @@ json_t *rt_schema_required(const json_t *schema, const char *what, lb_err *err) 
     return names;
 }
 
-/* A member with this key; in front of it a comma if `started`. */
-static uint32_t member(rt_schema *s, rt_string key, uint32_t value, bool started, uint32_t next) {
-    uint32_t m = rt_g_text(s->g, key.s, key.n, spaced(s, ':', rt_g_call(s->g, value, next)));
-    return started ? spaced(s, ',', m) : m;
+/* Members from the last to the first, `rest` being what is built of those behind. Where several are
+ * optional in a row, the machine keeps a way for each of their names. */
+typedef struct rest {
+    uint32_t names;   /* one of the members that may come next; 0: there is none */
+    uint32_t started; /* behind a member: another one or the end */
+    bool may_end;
+    uint32_t n_optional; /* in a row */
+} rest;
+
+static void add_member(rt_schema *s, rest *r, rt_string key, uint32_t value, bool required) {
+    rt_grammar *g = s->g;
+    uint32_t space = rt_schema_space(s);
+    uint32_t end = rt_g_range(g, '}', '}', 0);
+    uint32_t one = rt_g_text(g, key.s, key.n, spaced(s, ':', rt_g_call(g, value, r->started)));
+    r->names = required || r->names == 0 ? one : rt_g_either(g, one, r->names);
+    r->may_end = r->may_end && !required;
+    r->n_optional = required ? 0 : r->n_optional + 1;
+    uint32_t more = rt_g_range(g, ',', ',', rt_g_call(g, space, r->names));
+    r->started = rt_g_call(g, space, r->may_end ? rt_g_either(g, more, end) : more);
 }
 
-/* Members in order, from the last to the first. Two nodes for each: with something in front of it
- * and without. */
+static bool add_property(rt_schema *s, rest *r, const char *key, const json_t *schema,
+                         bool required, const char *what, lb_err *err) {
+    rt_string text;
+    json_t *name = json_string(key);
+    bool ok = name != NULL && print(s, name, &text, err);
+    json_decref(name);
+    uint32_t value = ok ? rule_of(s, schema, what, err) : 0;
+    if (value == 0) {
+        return false;
+    }
+    add_member(s, r, text, value, required);
+    return r->n_optional <= RT_SCHEMA_OPTIONAL_MAX ||
+           no(what, err, "the schema has more than 200 optional properties in a row") != 0;
+}
+
 static uint32_t properties(rt_schema *s, const json_t *required, const json_t *map,
                            const char *what, lb_err *err) {
     rt_grammar *g = s->g;
@@ -379,24 +407,17 @@ static uint32_t properties(rt_schema *s, const json_t *required, const json_t *m
     json_object_foreach((json_t *)(uintptr_t)map, key, v) {
         keys[i++] = key;
     }
-    uint32_t fresh = rt_g_call(g, rt_schema_space(s), rt_g_range(g, '}', '}', 0));
-    uint32_t started = fresh;
+    uint32_t end = rt_g_range(g, '}', '}', 0);
+    rest r = {.started = rt_g_call(g, rt_schema_space(s), end), .may_end = true};
     for (i = n; i > 0; i--) {
-        rt_string text;
-        json_t *name = json_string(keys[i - 1]);
-        bool ok = name != NULL && print(s, name, &text, err);
-        json_decref(name);
-        uint32_t value = ok ? rule_of(s, json_object_get(map, keys[i - 1]), what, err) : 0;
-        if (value == 0) {
+        key = keys[i - 1];
+        if (!add_property(s, &r, key, json_object_get(map, key), json_object_get(required, key) != NULL,
+                          what, err)) {
             return 0;
         }
-        uint32_t first = rt_g_call(g, rt_schema_space(s), member(s, text, value, false, started));
-        uint32_t later = member(s, text, value, true, started);
-        bool needed = json_object_get(required, keys[i - 1]) != NULL;
-        fresh = needed ? first : rt_g_either(g, first, fresh);
-        started = needed ? later : rt_g_either(g, later, started);
     }
-    return rt_g_range(g, '{', '{', fresh);
+    uint32_t first = r.names == 0 ? end : r.may_end ? rt_g_either(g, r.names, end) : r.names;
+    return rt_g_range(g, '{', '{', rt_g_call(g, rt_schema_space(s), first));
 }
 
 static uint32_t object(rt_schema *s, const json_t *schema, const char *what, lb_err *err) {

@@ -19,7 +19,10 @@ typedef struct rt_schema_rule {
     uint32_t rule;
 } rt_schema_rule;
 
-enum { RT_SCHEMA_RULES_MAX = 4096 };
+enum {
+    RT_SCHEMA_RULES_MAX = 4096,
+    RT_SCHEMA_OPTIONAL_MAX = 200 /* optional properties in a row: RT_G_WAYS_MAX, with a margin */
+};
 
 /* One document: its rules so far. */
 typedef struct rt_schema {
@@ -37,8 +40,8 @@ bool rt_schema_init(rt_schema *s, rt_grammar *g, const json_t *root, lb_err *err
  * `what`: where the schema is in the request. */
 uint32_t rt_schema_build(rt_schema *s, const json_t *schema, const char *what, lb_err *err);
 
-/* The names under `required`, each with true, in a new object; NULL with err set. LB_UNSUPPORTED for
- * one that is no property. */
+/* The names under `required`, each with true, in a new object; NULL with err set. LB_UNSUPPORTED
+ * for one that is no property. */
 json_t *rt_schema_required(const json_t *schema, const char *what, lb_err *err);
 
 /* JSON's own rules. */

@@ -189,12 +189,21 @@ static uint32_t arguments_in_order(rt_grammar *g, const rt_output_format *f, rt_
     json_object_foreach((json_t *)(uintptr_t)map, key, v) {
         keys[i++] = key;
     }
+    uint32_t n_optional = 0;
     for (; i > 0; i--) {
+        bool needed = json_object_get(required, keys[i - 1]) != NULL;
         uint32_t one = argument(g, f, s, keys[i - 1], next, err);
+        n_optional = needed ? 0 : n_optional + 1;
+        if (n_optional > RT_SCHEMA_OPTIONAL_MAX) {
+            lb_err_set(err, LB_UNSUPPORTED,
+                       "tools: the schema has more than %d optional properties in a row",
+                       (int)RT_SCHEMA_OPTIONAL_MAX);
+            return 0;
+        }
         if (one == 0) {
             return 0;
         }
-        next = json_object_get(required, keys[i - 1]) != NULL ? one : rt_g_either(g, one, next);
+        next = needed ? one : rt_g_either(g, one, next);
     }
     return next;
 }
