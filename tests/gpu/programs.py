@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Whole programs on a real GPU against the CPU programs of the same models: layers and logits to the bit at
-several chunk sizes, slots together and alone, greedy texts, speed. One table.
+several chunk sizes (with --attn f32; with the f16 of prompts to each other's bits, and near the CPU's), slots together and alone, greedy texts, speed. One table.
 
     programs.py prepare [--arch sm_90] [--host x86-64-v3] [--requantised q4_0,q6_k]    where lagen and nvcc are
     programs.py run [--sanitize] [--requests 1000]           where the GPU is; needs Python, a driver
@@ -12,9 +12,11 @@ so that a folder can travel in several loads. --requests: so many through laguna
 
 import argparse
 import json
+import math
 import os
 import pathlib
 import shutil
+import struct
 import subprocess
 import sys
 import time
@@ -28,6 +30,7 @@ LAGUNA_TINY = ROOT / "models" / "laguna-tiny" / "laguna-tiny.gguf"
 RECIPES = ["llama-tiny", "llama-576"]
 CHUNKS = [512, 64, 7, 1]
 EVERY_CHUNKS = [64, 1]  # no step has logits of more rows; of one row it is a graph, where a trace is made call by call
+MOST_KL = 1e-2  # between two arithmetics; what 8-bit activations cost models of random weights
 TOKENS = 577  # odd; past the edge of every chunk, and one row past it at 64
 
 
@@ -75,8 +78,6 @@ def one_program(model, side, arch, options):
             "512",
             "--slots",
             "3",
-            "--attn",
-            "f32",
             "-o",
             full,
             *options,
@@ -91,7 +92,7 @@ def one_program(model, side, arch, options):
     keep.mkdir(parents=True, exist_ok=True)
     shutil.copy(full / f"{model.stem}-cli", keep / "cli")
     shutil.copy(full / request.name, keep / request.name)
-    if side == "gpu" and model == LAGUNA_TINY:
+    if side == "prompt" and model == LAGUNA_TINY:
         shutil.copy(full / f"{model.stem}-server", keep / "server")
     shutil.copytree(full / "lib", OUT / "lib", dirs_exist_ok=True)  # the same for all
     (keep / "lib").symlink_to("../../lib")
@@ -100,11 +101,12 @@ def one_program(model, side, arch, options):
 
 
 def share_weights(folder):
-    """Both programs have the same image; a large one lies in parts."""
-    cpu, gpu = folder / "cpu/weights.bin", folder / "gpu/weights.bin"
-    assert cpu.read_bytes() == gpu.read_bytes(), f"{folder}: two images of one model differ"
-    gpu.unlink()
-    gpu.symlink_to("../cpu/weights.bin")
+    """All programs have the same image; a large one lies in parts."""
+    cpu = folder / "cpu/weights.bin"
+    for other in (folder / "gpu/weights.bin", folder / "prompt/weights.bin"):
+        assert cpu.read_bytes() == other.read_bytes(), f"{folder}: two images of one model differ"
+        other.unlink()
+        other.symlink_to("../cpu/weights.bin")
     size, parts = cpu.stat().st_size, 0
     if size > PART_BYTES:
         with open(cpu, "rb") as f:
@@ -123,7 +125,8 @@ def prepare(a):
     listed = []
     for model in models(a.requantised.split(",") if a.requantised else []):
         one_program(model, "cpu", a.host, [])
-        one_program(model, "gpu", a.arch, ["--host", a.host])
+        one_program(model, "gpu", a.arch, ["--host", a.host, "--attn", "f32"])
+        one_program(model, "prompt", a.arch, ["--host", a.host, "--attn", "f16"])
         listed.append(share_weights(OUT / model.stem))
     shutil.rmtree(OUT / "models")
     greedy = json.loads((ROOT / "tests/oracle/greedy.json").read_text())["prompts"]
@@ -207,6 +210,35 @@ def compare_numbers(t, model, cpu, gpu):
             t.row(model, f"{what}, chunk {chunk}", got == want, detail)
 
 
+def mean_kl(wanted, got, n_rows):
+    """Mean KL divergence of every eighth row of logits."""
+    n, total, rows = len(wanted) // 4 // n_rows, 0.0, range(0, n_rows, 8)
+    for i in rows:
+        p, q = (log_softmax(struct.unpack_from(f"<{n}f", data, 4 * n * i)) for data in (wanted, got))
+        total += sum(math.exp(a) * (a - b) for a, b in zip(p, q))
+    return total / len(rows)
+
+
+def log_softmax(x):
+    top = max(x)
+    norm = top + math.log(sum(math.exp(v - top) for v in x))
+    return [v - norm for v in x]
+
+
+def compare_prompts(t, model, cpu, prompt):
+    """The program whose attention of prompts is in f16: the same bits at every chunk, and not far from the CPU's."""
+    for every, what, chunks in ((False, "layers", CHUNKS), (True, "all logits", EVERY_CHUNKS)):
+        got = [numbers(prompt, chunk, every) for chunk in chunks]
+        for chunk, numbers_of in zip(chunks[1:], got[1:]):
+            t.row(model, f"{what} in f16, chunk {chunk}", isinstance(numbers_of, bytes) and numbers_of == got[0], f"as chunk {chunks[0]}")
+    wanted = numbers(cpu, EVERY_CHUNKS[0], True)
+    if isinstance(wanted, bytes) and isinstance(got[0], bytes) and len(wanted) == len(got[0]):
+        kl = mean_kl(wanted, got[0], TOKENS)
+        t.row(model, "logits in f16 beside the CPU's", kl < MOST_KL, f"mean KL {kl:.2e}")
+    else:
+        t.row(model, "logits in f16 beside the CPU's", False, "one of them has none")
+
+
 def compare_texts(t, model, gpu, greedy):
     same = 0
     for entry in greedy:
@@ -257,21 +289,24 @@ def one_model(t, model, greedy, a):
     if code != 0:
         return
     compare_numbers(t, name, cpu, gpu)
-    for side in ("cpu", "gpu"):
+    prompt = folder / "prompt/cli"
+    compare_prompts(t, name, cpu, prompt)
+    for side in ("cpu", "gpu", "prompt"):
         code, out, err, _ = output([folder / side / "request", "slots", folder / side])
         t.row(name, f"slots ({side})", code == 0, (out.decode().strip() + err)[:100])
     compare_answers(t, name, cpu, gpu)
     if "SmolLM2" in name:
         compare_texts(t, name, gpu, greedy)
-    for side, cli in (("cpu", cpu), ("gpu", gpu)):
+        compare_texts(t, name, prompt, greedy)
+    for side, cli in (("cpu", cpu), ("gpu", gpu), ("prompt", prompt)):
         _, out, err, _ = output([cli, "bench", "-r", 3, "-p", "512", "-n", "128"])
         print(
             f"speed    {name:<32} {side:<34} {' | '.join(out.decode().splitlines()[:2])}{err[:80]}",
             flush=True,
         )
     if a.sanitize and "tiny" in name:
-        sanitize_program(t, name, gpu)
-    server = folder / "gpu/server"
+        sanitize_program(t, name, prompt)
+    server = folder / "prompt/server"
     if a.requests and server.exists():
         code, out, err, _ = output([sys.executable, ROOT / "tests/gpu/soak.py", server, "--requests", a.requests], limit=600)
         t.row(name, "requests without growth", code == 0, (out.decode() + err).strip()[:200])
