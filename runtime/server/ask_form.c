@@ -79,7 +79,7 @@ static bool try_form(const rt_grammar *g, const char *where, lb_err *err) {
     lb_arena work;
     rt_gmachine *m = NULL;
     lb_arena_init(&work, "form", 64 << 20);
-    bool ok = rt_gmachine_new(g, &work, &m, err) ||
+    bool ok = (rt_gmachine_new(g, &work, &m, err) && rt_gmachine_check(m, err)) ||
               lb_err_prefix(err, "%s", where);
     lb_arena_reset(&work);
     return ok;

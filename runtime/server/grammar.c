@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-enum { CLOSURE_MAX = 4096, REPEAT_MAX = 10000 };
+enum { CLOSURE_MAX = 4096, REPEAT_MAX = 10000, CHECK_MAX = 20000000 };
 
 /* ---- building */
 
@@ -275,6 +275,50 @@ static void tidy(rt_gmachine *m) {
     m->n_frames = n;
 }
 
+static bool too_many_ways(lb_err *err) {
+    return lb_err_set(err, LB_LIMIT, "the schema leaves more ways open than %d", RT_G_WAYS_MAX);
+}
+
+/* What it costs to keep n ways apart. */
+static uint64_t cost(const rt_gways *w) {
+    return (uint64_t)w->n * w->n / 2 + 1;
+}
+
+/* Bytes that several ways of tried[0] share: what they open together. */
+static uint64_t look_ahead(rt_gmachine *m) {
+    const rt_gways *from = &m->tried[0];
+    uint64_t all = 0;
+    for (unsigned byte = 0; byte < 256 && from->n > 1 && !m->overflow; byte++) {
+        uint32_t n = 0;
+        for (uint32_t i = 0; i < from->n && n < 2; i++) {
+            const rt_gnode *node = &m->g->nodes[from->way[i].node];
+            n += rt_gset_has(&m->g->sets[node->a], (uint8_t)byte);
+        }
+        if (n > 1) {
+            read_byte(m, from, (uint8_t)byte, &m->tried[1]);
+            all += cost(&m->tried[1]);
+        }
+        all += from->n;
+    }
+    return all;
+}
+
+bool rt_gmachine_check(rt_gmachine *m, lb_err *err) {
+    const rt_grammar *g = m->g;
+    m->tried[0] = m->now;
+    uint64_t all = look_ahead(m);
+    for (uint32_t i = 0; i < g->n_nodes && all < CHECK_MAX && !m->overflow; i++) {
+        uint32_t work = 0;
+        if (g->nodes[i].kind == RT_G_SET) {
+            m->n_frames = 1;
+            m->tried[0].n = 0;
+            close_over(m, &m->tried[0], g->nodes[i].b, 0, &work);
+            all += work + cost(&m->tried[0]) + look_ahead(m);
+        }
+    }
+    return !m->overflow || too_many_ways(err);
+}
+
 bool rt_gmachine_new(const rt_grammar *g, lb_arena *arena, rt_gmachine **out, lb_err *err) {
     rt_gmachine *m = lb_alloc(arena, sizeof *m, err);
     uint32_t work = 0;
@@ -287,7 +331,7 @@ bool rt_gmachine_new(const rt_grammar *g, lb_arena *arena, rt_gmachine **out, lb
     m->n_frames = 1;
     close_over(m, &m->now, g->root, 0, &work);
     if (m->overflow) {
-        return lb_err_set(err, LB_LIMIT, "the schema leaves more ways open than %d", RT_G_WAYS_MAX);
+        return too_many_ways(err);
     }
     find_first(m);
     *out = m;

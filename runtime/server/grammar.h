@@ -103,6 +103,11 @@ typedef struct rt_gmachine {
 /* LB_NO_MEMORY; LB_LIMIT for a grammar with too many ways. */
 bool rt_gmachine_new(const rt_grammar *g, lb_arena *arena, rt_gmachine **out, lb_err *err);
 
+/* Of a new machine, which is of no use behind it: LB_LIMIT if a single way opens more within two
+ * bytes than there is room for, anywhere. (Several together may still do so later: then nothing is
+ * accepted.) */
+bool rt_gmachine_check(rt_gmachine *m, lb_err *err);
+
 /* True if these bytes may come next; n >= 1. */
 bool rt_gmachine_fits(rt_gmachine *m, const char *s, size_t n);
 

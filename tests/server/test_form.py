@@ -213,6 +213,10 @@ def test_hostile_schemas(s):
     for seed in range(3):
         text, reason = content(s.chat("#flat", response_format=of_schema(many), temperature=1, top_k=0, top_p=1, min_p=0, seed=seed, max_tokens=2500))
         assert reason == "length" or valid(json.loads(text), many, many), text
+    for wide in ({"anyOf": [{**many, "title": "x"}, {**many, "title": "y"}]}, {"type": "array", "items": {"anyOf": [{"const": i} for i in range(400)]}},
+                 {"type": "object", "properties": {"a": {"anyOf": [{**many, "title": "x"}, {**many, "title": "y"}]}}, "required": ["a"]}):
+        r = s.chat("hi", response_format=of_schema(wide))
+        assert r.status == 400 and "ways" in r.error, r.body  # before any work, not on the way
     nested = {"type": "string", "maxLength": 1000}
     for _ in range(4):
         nested = {"type": "array", "items": nested, "minItems": 100, "maxItems": 9000}
