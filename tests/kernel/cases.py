@@ -12,23 +12,28 @@ def matmul(K, *parts, epilogue="none", rows="T", T=(1, 2, 7, 16, 17, 33)):
     return op, [[(0, 0, t)] for t in T]
 
 
-def embed(wtype, H, V=33):
-    return {"family": "embed", "H": H, "V": V, "wtype": wtype}, [[(0, 0, 1)], [(0, 0, 19)]]
+# Rows of a step that one case of each family has: few, a warp and a tile, more and less by one; slots at depths of their own.
+ODD = (1, 2, 5, 6, 7, 8, 31, 32, 33)
+ODD_STEPS = [[(0, 0, t)] for t in ODD] + [[(2, 40, 3), (0, 300, 31), (1, 0, 1)]]
 
 
-def norm(H, rows="T", **outputs):
+def embed(wtype, H, V=33, steps=None):
+    return {"family": "embed", "H": H, "V": V, "wtype": wtype}, steps or [[(0, 0, 1)], [(0, 0, 19)]]
+
+
+def norm(H, rows="T", steps=None, **outputs):
     op = {"family": "norm_quant", "H": H, "eps": 1e-5, "outputs": outputs, "rows": rows}
-    return op, [[(0, 0, 1)], [(0, 0, 5)]]
+    return op, steps or [[(0, 0, 1)], [(0, 0, 5)]]
 
 
-def quant(K):
-    return {"family": "quant", "K": K}, [[(0, 0, 1)], [(0, 0, 9)]]
+def quant(K, steps=None):
+    return {"family": "quant", "K": K}, steps or [[(0, 0, 1)], [(0, 0, 9)]]
 
 
-def rope_table(n_rot, base, mscale=1.0, **more):
+def rope_table(n_rot, base, mscale=1.0, steps=None, **more):
     freq = [float(base) ** (-2.0 * i / n_rot) for i in range(n_rot // 2)]
     op = {"family": "rope_table", "n_rot": n_rot, "freq": freq, "mscale": mscale, **more}
-    return op, [[(0, 0, 4)], [(0, 131064, 8), (1, 1000000, 1)]]
+    return op, steps or [[(0, 0, 4)], [(0, 131064, 8), (1, 1000000, 1)]]
 
 
 def laguna_table(name, freq, mscale):
@@ -41,11 +46,11 @@ def laguna_table(name, freq, mscale):
 YARN = {"type": "yarn", "factor": 32.0, "n_ctx_orig": 8192}
 
 
-def rope_kv(n_head, n_kv, hd, n_rot, pairing, cap=512, slots=3, kv="f16", gate="none", **more):
+def rope_kv(n_head, n_kv, hd, n_rot, pairing, cap=512, slots=3, kv="f16", gate="none", steps=None, **more):
     """more: eps, the norm of heads in front."""
     op = {"family": "rope_kv", "n_head": n_head, "n_kv": n_kv, "hd": hd, "n_rot": n_rot,
           "pairing": pairing, "cap": cap, "slots": slots, "kv": kv, "gate": gate, **more}
-    return op, [[(1, 0, 1)], [(2, 250, 20), (0, 1020, 9)]]
+    return op, steps or [[(1, 0, 1)], [(2, 250, 20), (0, 1020, 9)]]
 
 
 def attn(n_head, n_kv, hd, window=0, cap=768, slots=3, steps=None, kv="f16", gate="none", **more):
@@ -73,7 +78,7 @@ SMALL_WINDOW_STEPS = [[(0, 0, 9)], [(1, 6, 1)], [(1, 7, 1)], [(1, 8, 1)], [(2, 6
 VOCABULARIES = (320, 321, 383, 511, 513)
 
 CASES = [
-    matmul(576, ("q4_1", 576), ("q4_1", 192), ("q4_1", 192), T=(1, 2, 8, 16, 17, 33, 130)),
+    matmul(576, ("q4_1", 576), ("q4_1", 192), ("q4_1", 192), T=(1, 2, 5, 6, 7, 8, 16, 17, 31, 32, 33, 130)),
     matmul(288, ("q4_1", 17), epilogue="add"),
     matmul(32, ("q4_1", 1), T=(1, 15)),
     matmul(64, ("q4_1", 33, "b"), ("q4_1", 33, "b"), epilogue="swiglu"),
@@ -104,17 +109,17 @@ CASES = [
     matmul(96, ("q4_0", 33)), matmul(192, ("q8_0", 17), epilogue="add"), matmul(320, ("q4_0", 16), ("q8_0", 17)),
     *[matmul(64, ("q8_0", V), rows="L", T=(1, 3)) for V in VOCABULARIES],
     embed("f32", 259), embed("f16", 64), embed("bf16", 300), embed("q4_0", 288),
-    embed("q4_1", 576), embed("q5_0", 32), embed("q5_1", 288), embed("q8_0", 576),
+    embed("q4_1", 576), embed("q5_0", 32), embed("q5_1", 288), embed("q8_0", 576, steps=ODD_STEPS),
     embed("q2_k", 512),
     embed("q3_k", 256), embed("q4_k", 512), embed("q5_k", 256), embed("q6_k", 768),
     embed("iq4_nl", 288), embed("iq4_xs", 512), embed("mxfp4", 96), embed("nvfp4", 576),
     embed("iq2_xxs", 512), embed("iq2_xs", 256), embed("iq2_s", 256), embed("iq3_xxs", 512),
     embed("iq3_s", 256), embed("iq1_s", 256), embed("iq1_m", 512),
-    norm(576, q8=True), norm(288, f32=True, q8=True), norm(100, rows="L", f32=True),
+    norm(576, q8=True, steps=ODD_STEPS), norm(288, f32=True, q8=True), norm(100, rows="L", f32=True),
     norm(1536, rows="L", q8=True),
-    quant(32), quant(1536),
-    rope_table(64, 10000.0), rope_table(24, 500000.0, 1.3465736),
-    rope_kv(9, 3, 64, 64, "norm"), rope_kv(2, 1, 32, 24, "neox"), rope_kv(2, 2, 48, 20, "norm"),
+    quant(32), quant(1536, steps=ODD_STEPS),
+    rope_table(64, 10000.0, steps=ODD_STEPS), rope_table(24, 500000.0, 1.3465736),
+    rope_kv(9, 3, 64, 64, "norm", steps=ODD_STEPS), rope_kv(2, 1, 32, 24, "neox"), rope_kv(2, 2, 48, 20, "norm"),
     rope_kv(3, 1, 128, 64, "neox", eps=1e-6, gate="head"),
     rope_kv(4, 2, 80, 80, "neox", eps=1e-6, gate="element"),
     rope_kv(2, 1, 256, 48, "norm", eps=1e-5), rope_kv(3, 1, 64, 32, "neox", kv="q8_0"),

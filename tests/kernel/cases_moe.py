@@ -20,9 +20,9 @@ def sort(E, n_used, shared=False, T=(1, 2, 7, 8, 31, 33, 130)):
     return dict(op, shared=[{"type": "f32"}]) if shared else op, steps_of(T) + several
 
 
-def summed(H, E, n_used, shared=False):
+def summed(H, E, n_used, shared=False, T=(1, 5)):
     op = {"family": "moe_sum", "H": H, "E": E, "n_used": n_used}
-    return dict(op, shared=[{"type": "f32"}]) if shared else op, steps_of((1, 5))
+    return dict(op, shared=[{"type": "f32"}]) if shared else op, steps_of(T)
 
 
 def matrix(t):
@@ -55,15 +55,18 @@ PRODUCTS = [
     (4, 4, 259, 17, ("bf16",), (), {}),
 ]
 
+# Rows that one case of each family has, as ODD in cases.py; parts of routers have tiles of 64 rows.
+ODD = (1, 2, 5, 6, 7, 8, 31, 32, 33)
+
 # Rows for many; where every expert gets all of them, a tile of 32 and one more or less.
-MANY = {False: (1, 2, 7, 33, 130), True: (1, 8, 31, 32, 33, 65)}
+MANY = {False: (1, 2, 7, 33, 130), True: (*ODD, 65)}
 CASES = [
-    router_parts(768, 65), router_parts(300, 16), router_parts(64, 7, "bf16"), router_parts(300, 17, "bf16", T=(1, 3)),
-    router(31, 1), router(32, 4, parts=2), router(33, 8), router(128, 1, scale=1.0), router(160, 10, norm=False),
+    router_parts(768, 65, T=(*ODD, 63, 64, 65)), router_parts(300, 16), router_parts(64, 7, "bf16"), router_parts(300, 17, "bf16", T=(1, 3)),
+    router(31, 1), router(32, 4, parts=2), router(33, 8, T=ODD), router(128, 1, scale=1.0), router(160, 10, norm=False),
     router(256, 10, parts=12), router(257, 16, bias=False, scale=0.0), router(512, 16),
     router(33, 8, "softmax", bias=False, norm=False, scale=1.0), router(256, 8, "softmax"), router(257, 4, "softmax"),
-    sort(16, 10, T=(1, 2, 5, 6, 7, 8, 31, 32, 33, 100)), sort(3, 1, T=(1, 63, 64, 65, 200)), sort(256, 8, shared=True),
-    summed(100, 16, 10), summed(259, 4, 1, shared=True), summed(576, 8, 4, shared=True),
-    *[product(family, E, k, K, n, types, shared, (1, 2, 5, 8) if family == "matvec_moe" else MANY[E == k], **outputs)
+    sort(16, 10, T=(*ODD, 100)), sort(3, 1, T=(1, 63, 64, 65, 200)), sort(256, 8, shared=True),
+    summed(100, 16, 10, T=ODD), summed(259, 4, 1, shared=True), summed(576, 8, 4, shared=True),
+    *[product(family, E, k, K, n, types, shared, (1, 2, 5, 6, 7, 8) if family == "matvec_moe" else MANY[E == k], **outputs)
       for E, k, K, n, types, shared, outputs in PRODUCTS for family in ("matvec_moe", "moe_matmul")],
 ]
