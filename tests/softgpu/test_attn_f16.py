@@ -112,6 +112,36 @@ def check_others(t, program, descriptors, all_cases, number, seqs, n_prompt):
     t.check("a_prompt_has_the_same_bits_beside_them", (mixed[n:] == alone).all() and (mixed[n:] != wanted[n:]).any())
 
 
+# Bugs planted in the text of one kernel, as in test_seeds.py: name, how it must show ("": in any way), old text, new text.
+SEEDS = [
+    ("ring_slot_of_another_round", "bits", "(size_t)(block % 512)", "(size_t)((block + 256) % 512)"),
+    ("barrier_missing_between_blocks", "", "        isa_copy_wait<0>();\n        isa_barrier();\n", "        isa_copy_wait<0>();\n"),
+    ("block_not_waited_for", "", "        isa_copy_wait<0>();\n", "        isa_copy_wait<1>();\n"),
+    ("result_behind_the_last_row", "AddressSanitizer", "        if (place / 1 >= run.n) {", "        if (place / 1 > run.n) {"),
+    ("query_behind_the_last_row", "AddressSanitizer", "(run.row + (there ? row : 0))", "(run.row + row)"),
+    ("row_sees_its_successor", "bits", "row_sees(pos[e / 2], t)", "row_sees(pos[e / 2] + 1, t)"),
+]
+
+
+def check_seeds(t, program, descriptors, all_cases, number):
+    folder = soft.WORK / "attn_f16_seeds"
+    index, op, steps = all_cases[number]
+    own, mutants = soft.render([op], folder)[0], []
+    text = (folder / f"{own['name']}.cu").read_text()
+    for i, (name, _, old, new) in enumerate(SEEDS):
+        assert old in text, f"{name}: the kernel has no such text"
+        mutants.append(dict(own, name=f"{own['name']}_seed{i}"))
+        (folder / f"{mutants[-1]['name']}.cu").write_text(text.replace(old, new).replace(own["name"], mutants[-1]["name"]))
+    bent = soft.build(mutants, folder)
+    runs = [run_of(number, index, op, k, seqs) for k, seqs in enumerate(steps)]
+    wanted = execute(t, "what_is_bent_runs_as_it_is", program, descriptors, runs)
+    for i, (name, how, _, _) in enumerate(SEEDS):
+        results, why = soft.execute(bent, mutants, [(i, *run[1:]) for run in runs])
+        same = results is not None and all(bytes(a["y"]) == bytes(b["y"]) for a, b in zip(results, wanted))
+        caught = how in why if results is None else not same and how in ("bits", "")
+        t.check(f"caught_{name}", caught, f"it showed as: {'nothing' if same else why or 'other bits'}")
+
+
 def main():
     t = cpu.tap.Tap()
     if soft.why_not() or cpu.SANITIZED:
@@ -129,6 +159,7 @@ def main():
         check_chunks(t, program, descriptors, all_cases, name, number, rows, [])
     check_chunks(t, program, descriptors, all_cases, "odd_values", 0, (37, 66), [10, 40, 41, 63])
     check_others(t, program, descriptors, all_cases, 0, [(1, 300, 1), (2, 70, 1), (0, 5, 60)], 60)
+    check_seeds(t, program, descriptors, all_cases, window)
     return t.done()
 
 
