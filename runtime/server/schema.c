@@ -411,8 +411,8 @@ static uint32_t properties(rt_schema *s, const json_t *required, const json_t *m
     rest r = {.started = rt_g_call(g, rt_schema_space(s), end), .may_end = true};
     for (i = n; i > 0; i--) {
         key = keys[i - 1];
-        if (!add_property(s, &r, key, json_object_get(map, key), json_object_get(required, key) != NULL,
-                          what, err)) {
+        bool needed = json_object_get(required, key) != NULL;
+        if (!add_property(s, &r, key, json_object_get(map, key), needed, what, err)) {
             return 0;
         }
     }

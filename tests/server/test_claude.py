@@ -53,6 +53,19 @@ def test_claude():
         assert len(answers) >= 2 and answers[-1]["cached"] >= answers[-2]["prompt"] - 8, answers
 
 
+@named("the claude command looks for a tool, and goes on with all that was read")
+def test_claude_tool_search():
+    program = command()
+    call = '<tool_call>{"name": "ToolSearch", "arguments": {"query": "select:WebFetch", "max_results": 5}}</tool_call>'
+    with Server("--log", "json", stub_args=["ctx=262144", "slots=4", "chunk=512"]) as s, tempfile.TemporaryDirectory() as home:
+        events = run(program, s, home, "-p", "say:I look." + call, "--model", "stub")
+        blocks = [b for e in events if e["type"] == "user" for b in e["message"]["content"]]
+        if not any("tool_reference" in json.dumps(b) for b in blocks):
+            raise client.tap.Skip("this command has no tools to look for")
+        answers = answers_of(s)  # none was refused, so none was sent anew with every tool in it
+        assert len(answers) == 2 and answers[-1]["cached"] >= answers[-2]["prompt"] - 8, answers
+
+
 @named("the claude command and laguna-tiny: first request, and a second turn from the prefix")
 def test_claude_laguna():
     program = command()
