@@ -7,6 +7,7 @@ import numpy as np
 from gguf import GGMLQuantizationType as T
 from gguf.quants import dequantize, quantize
 
+import kl
 import llamacpp
 import oracle
 import tap
@@ -196,9 +197,32 @@ def llama_cpp_agrees_on_f32():
         assert error < 2e-5, f"{options}: largest difference {error}"
 
 
+def the_kl_rule_tells_chance_from_arithmetic():
+    """Positions whose KL is of one size, with some costly ones: what a mean decides, and what it cannot."""
+    draw = np.random.default_rng(3)
+
+    def positions(bulk, n_costly, cost=4.0, n=3072):
+        k = bulk * draw.gamma(2.0, 0.5, n)
+        k[draw.permutation(n)[:n_costly]] = cost
+        return k
+
+    other = kl.sample(positions(1e-4, 0))
+    for bulk, n_costly, cost, holds in ((1e-4, 0, 0, True), (1.2e-4, 0, 0, False), (1e-4, 1, 4.0, True), (1.2e-4, 1, 4.0, False),
+                                        (1e-4, 3, 8.0, True), (1e-4, 100, 4.0, False)):
+        got, told = kl.decide(positions(bulk, n_costly, cost), other)
+        assert got == holds, f"{bulk} {n_costly} x {cost}: {told}"
+        assert ("the cut decides" in told) == (holds and n_costly > 0) or not holds, told
+    tailed = kl.sample(positions(1e-4, 31, 0.5))  # of llama.cpp; twice as many costly ones are no chance
+    for n_costly, holds in ((20, True), (33, True), (90, False)):
+        got, told = kl.decide(positions(1e-4, n_costly, 0.5), tailed)
+        assert got == holds, f"{n_costly} beside 31: {told}"
+    exact = kl.Sample(2e-5, 0.0, float("inf"), 2e-5, 3072)  # a recorded mean alone
+    assert kl.decide(np.full(3072, 2.1e-5), exact)[0] and not kl.decide(np.full(3072, 2.3e-5), exact)[0]
+
+
 tap.main([
     untied_equals_the_loops, tied_with_biases_equals_the_loops, linear_scaling_equals_the_loops,
     frequency_factors_equal_the_loops, yarn_equals_the_loops,
     partial_rotation_and_scale_equal_the_loops, quantised_weights_equal_the_loops,
     fused_qkv_equals_split, known_yarn_numbers, steps_equal_one_pass,
-    refuses_what_it_does_not_compute, llama_cpp_agrees_on_f32])
+    refuses_what_it_does_not_compute, the_kl_rule_tells_chance_from_arithmetic, llama_cpp_agrees_on_f32])
