@@ -66,7 +66,7 @@ static bool parse(const rt_model *m, const char *prog, int argc, char **argv, lb
         UINT("--chunk", &c->chunk, 1, m->chunk, "N",
              "rows of a prompt in one step (default: the most)"),
         UINT("--prompt-rows", &c->prompt_rows, 1, m->chunk, "N",
-             "rows of prompts in a step while answers are being made\n(64, or the most)"),
+             "rows of prompts in a step, or between two, while answers\nare being made (64, or the most)"),
         BYTES("--prefix-store", &c->store_bytes, 0, UINT64_C(1) << 50,
               "bytes of memory for beginnings of conversations that\nslots no longer hold (as many as "
               "the KV cache has, at\nmost 1GiB); 0: none"),

@@ -23,6 +23,8 @@ struct rt_sched {
     uint32_t n_running;
     bool *busy; /* [n_slots] */
     rt_reuse *reuse;
+    bool apart;        /* rows of prompts and of answers have steps of their own, in turns */
+    bool prompts_turn; /* with both there, the next step is the prompts' */
     bool broken; /* the device was lost between steps */
     bool told;   /* and so was who asked to hear of it */
 
@@ -260,19 +262,27 @@ static void join(rt_sched *s, rt_job *j) {
     }
 }
 
-/* One row of every answer, then rows of prompts, the oldest first. */
-static uint32_t make_feeds(rt_sched *s) {
+static uint32_t count_in_prompt(const rt_sched *s) {
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < s->n_running; i++) {
+        n += in_prompt(s->running[i]);
+    }
+    return n;
+}
+
+/* One row of every answer. */
+static uint32_t feed_answers(rt_sched *s) {
     uint32_t n = 0;
     for (uint32_t i = 0; i < s->n_running; i++) {
         if (!in_prompt(s->running[i])) {
             add_feed(s, n++, s->running[i], &s->running[i]->token, 1, true);
         }
     }
-    uint32_t left = s->engine->chunk;
-    if (n > 0) {
-        uint32_t room = s->engine->model->t_max - n;
-        left = s->o.prompt_rows < room ? s->o.prompt_rows : room;
-    }
+    return n;
+}
+
+/* Behind n feeds up to `left` rows of prompts, the oldest first; how many feeds there are then. */
+static uint32_t feed_prompts(rt_sched *s, uint32_t n, uint32_t left) {
     for (uint32_t i = 0; i < s->n_running && left > 0; i++) {
         rt_job *j = s->running[i];
         if (in_prompt(j)) {
@@ -286,6 +296,22 @@ static uint32_t make_feeds(rt_sched *s) {
         }
     }
     return n;
+}
+
+/* Answers' rows and, in the same step or the one between two of theirs, prompts' rows. */
+static uint32_t make_feeds(rt_sched *s) {
+    uint32_t n_prompts = count_in_prompt(s);
+    if (n_prompts == s->n_running) {
+        return feed_prompts(s, 0, s->engine->chunk);
+    }
+    if (s->apart && n_prompts > 0) {
+        s->prompts_turn = !s->prompts_turn;
+        uint32_t n = s->prompts_turn ? feed_prompts(s, 0, s->o.prompt_rows) : 0;
+        return n > 0 ? n : feed_answers(s);
+    }
+    uint32_t n = feed_answers(s);
+    uint32_t room = s->engine->model->t_max - n;
+    return feed_prompts(s, n, s->o.prompt_rows < room ? s->o.prompt_rows : room);
 }
 
 static bool before_step(rt_sched *s, uint32_t n, lb_err *err) {
@@ -420,6 +446,7 @@ static void *run(void *arg) {
 
 static bool alloc(rt_sched *s, lb_err *err) {
     const rt_model *m = s->engine->model;
+    s->apart = m->attn_type != NULL && strcmp(m->attn_type, "f32") != 0;
     uint32_t n = s->o.n_slots;
     lb_arena_init(&s->arena, "scheduler", SCHED_BYTES);
     s->feeds = lb_alloc_n(&s->arena, n, sizeof *s->feeds, err);

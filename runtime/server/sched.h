@@ -1,7 +1,8 @@
 /* sched.h -- one thread that owns the engine: answers in slots, a bounded queue before them.
  *
  * Each step takes one row of every answer that is being made, and rows of prompts beside them: as
- * many as a chunk has when nothing is being made, at most `prompt_rows` otherwise. Answers are
+ * many as a chunk has when nothing is being made, at most `prompt_rows` otherwise. Where the model
+ * computes rows of prompts in another way, these have steps of their own, in turns. Answers are
  * taken first in, first out. An answer whose client went away leaves before the next step. A step
  * that fails is tried again answer by answer, and only those that fail alone are given up; a lost
  * device ends all of them. */

@@ -247,11 +247,14 @@ static bool run_seq(const uint32_t *h, uint32_t n, bool wanted, float *logits, l
 static uint32_t stub_ctx; /* of the only model of a process */
 static rt_cache stub_cache;
 
+static const rt_model *stub_model;
+
 static bool step(uint8_t *const *arenas, const rt_step *s, rt_pool *pool, lb_err *err) {
     uint32_t *kv = (void *)arenas[RT_ARENA_KV];
     float *logits = (void *)arenas[RT_ARENA_IO];
     uint32_t next = 0;
-    bool ok = true;
+    bool ok = stub_model->attn_type == NULL || s->n_prompt == 0 || s->n_prompt == s->n_rows ||
+              lb_err_set(err, LB_DEVICE_LOST, "%u of %u rows are prompts'", s->n_prompt, s->n_rows);
     (void)pool;
     for (uint32_t r = 0; ok && r < s->n_rows; r++) {
         uint32_t *h = kv + (size_t)s->slot_of_seq[s->seq_of_row[r]] * stub_ctx;
@@ -282,6 +285,7 @@ void stub_model_make(uint32_t ctx, uint32_t slots, uint32_t chunk, rt_model *out
     uint32_t t_max = chunk > slots ? chunk : slots;
     fill_tables();
     stub_ctx = ctx;
+    stub_model = out;
     stub_cache = (rt_cache){0, 1, ctx, 0, sizeof(uint32_t)};
     *out = (rt_model){.abi_version = RT_ABI_VERSION,
                       .name = "stub",

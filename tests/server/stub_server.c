@@ -1,6 +1,6 @@
 /* stub_server.c -- the server over the scripted model. First arguments, in this order and each
  * optional: ctx=N slots=N chunk=N bare (no chat template) wordless (no tokenizer) big (more memory
- * than there is). */
+ * than there is) apart (a step that has rows of prompts and others loses the device). */
 #include <stdlib.h>
 #include <string.h>
 
@@ -32,6 +32,9 @@ int main(int argc, char **argv) {
     }
     if (take(&argc, argv, "big", 1) == 0) {
         m.arena_bytes[RT_ARENA_KV] = UINT64_C(1) << 60;
+    }
+    if (take(&argc, argv, "apart", 1) == 0) {
+        m.attn_type = "f16";
     }
     return rt_server_main(&m, argc, argv);
 }

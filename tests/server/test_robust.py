@@ -158,6 +158,21 @@ def test_failing_prompt(s):
     fine(s)
 
 
+@named("rows of prompts and of answers take turns where they are computed otherwise")
+def test_turns():
+    with Server("--prompt-rows", 4, stub_args=["chunk=16", "apart"]) as s:
+        text = "#delay=2 say:" + "the quick brown fox " * 40
+        with concurrent.futures.ThreadPoolExecutor() as pool:
+            answers = [pool.submit(lambda: s.chat(text).status) for _ in range(2)]
+            time.sleep(0.1)
+            steps = s.metric("steps_total")
+            assert s.chat("#prefill=1 " + "x" * 400).status == 200
+            steps = s.metric("steps_total") - steps
+            assert [f.result() for f in answers] == [200, 200]
+        assert steps >= 2 * 400 // 4 - 20, steps  # a step of answers between any two of the prompt's
+        fine(s)
+
+
 def test_failures_beside_others(s):
     """Streams beside failing requests say what they say alone."""
     text = "#delay=2 say:" + "the quick brown fox " * 20
