@@ -8,6 +8,7 @@ import subprocess
 import sys
 
 import soft
+import test_attn_f16
 from soft import cpu
 
 ROWS = ["sm_80", "sm_90a", "sm_100a", "sm_121a"]
@@ -23,7 +24,7 @@ def picked(cases):
     """Some cases of each family and role, those of most types last in the table among them."""
     groups = {}
     for i, (_, op, _) in enumerate(cases):
-        groups.setdefault((op["family"], op.get("role")), []).append(i)
+        groups.setdefault((op["family"], op.get("role"), op.get("prompt")), []).append(i)
     return sorted({i for g in groups.values() for i in (g[0], *g[len(g) * 3 // 4:][:PER_FAMILY - 1])})
 
 
@@ -67,7 +68,7 @@ def main():
     if shutil.which("nvcc") is None or cpu.SANITIZED:
         t.skip("nvcc_takes_the_kernels", "nvcc is not installed" if not cpu.SANITIZED else "the plain run has it")
         return t.done()
-    cases = soft.cases()
+    cases = soft.cases() + test_attn_f16.cases()
     folder = soft.WORK / "nvcc"
     descriptors = soft.render([op for _, op, _ in cases], folder)
     some = [descriptors[i] for i in picked(cases)]
