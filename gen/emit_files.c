@@ -101,15 +101,10 @@ static bool is_emitted(const lg_emitter *e, const char *path) {
 
 /* Files that an earlier emission into this folder listed and this one does not have: a folder holds
  * what its manifest says, whatever was in it before. */
-static bool remove_stale(const lg_emitter *e, lb_err *err) {
-    const lg_value *old = NULL;
-    if (!lg_manifest_read(e->o->out, e->arena, &old, NULL)) {
-        return true; /* none, or not ours to judge */
-    }
-    lg_at root = lg_at_root("manifest.json", old);
+static bool remove_stale(const lg_emitter *e, const lg_at *old, lb_err *err) {
     lg_at list;
     size_t n = 0;
-    if (!lg_at_array(&root, "emitted", &list, &n, NULL)) {
+    if (!lg_at_array(old, "emitted", &list, &n, NULL)) {
         return true;
     }
     for (size_t i = 0; i < n; i++) {
@@ -124,11 +119,31 @@ static bool remove_stale(const lg_emitter *e, lb_err *err) {
     return true;
 }
 
+/* What was made of the files that change now: beside others, and other weights, it would be a
+ * program of which the manifest knows nothing, if compiling does not come to its end. */
+static bool remove_made(const lg_emitter *e, const lg_at *old, lb_err *err) {
+    const char *model = NULL;
+    if (!lg_at_string(old, "model", &model, NULL) || strchr(model, '/') != NULL) {
+        return true;
+    }
+    const char *cli = lb_format(e->arena, err, "%s-cli", model);
+    const char *server = lb_format(e->arena, err, "%s-server", model);
+    return cli != NULL && server != NULL && lg_outdir_remove(e->o->folder, cli, err) &&
+           lg_outdir_remove(e->o->folder, server, err) &&
+           lg_outdir_remove(e->o->folder, "cubins.json", err);
+}
+
+static bool remove_old(const lg_emitter *e, lb_err *err) {
+    const lg_value *old = NULL;
+    if (!lg_manifest_read(e->o->out, e->arena, &old, NULL)) {
+        return true; /* none, or not ours to judge */
+    }
+    lg_at root = lg_at_root("manifest.json", old);
+    return remove_stale(e, &root, err) && remove_made(e, &root, err);
+}
+
 bool lg_emit_write(const lg_emitter *e, lg_emit_result *result, lb_err *err) {
     *result = (lg_emit_result){.n_files = e->n_files};
-    if (!remove_stale(e, err)) {
-        return false;
-    }
     for (uint32_t i = 0; i < e->n_files; i++) {
         const lg_emit_file *file = &e->files[i];
         bool changed = false;
@@ -137,6 +152,9 @@ bool lg_emit_write(const lg_emitter *e, lg_emit_result *result, lb_err *err) {
             return false;
         }
         result->n_changed += changed;
+    }
+    if (result->n_changed > 0 && !remove_old(e, err)) {
+        return false;
     }
     return keep_going(e, err) && lg_outdir_commit(e->o->folder, "manifest.json", err);
 }

@@ -17,11 +17,13 @@
 
 enum { PATH_BYTES = 4096 };
 
-/* Aborts and reports; `why` is the system's reason. */
+/* Aborts and reports; `why` is the system's reason. The byte is where the file really ended: a write
+ * of many bytes may have brought some of them. */
 static bool failed(lb_out *o, int why, lb_err *err) {
+    off_t end = lseek(o->fd, 0, SEEK_CUR);
     lb_out_abort(o);
-    return lb_err_set(err, LB_IO, "%s: cannot write past byte %" PRIu64 ": %s", o->path, o->n_bytes,
-                      strerror(why));
+    return lb_err_set(err, LB_IO, "%s: cannot write past byte %" PRIu64 ": %s", o->path,
+                      end < 0 ? o->n_bytes : (uint64_t)end, strerror(why));
 }
 
 /* The file that a symbolic link names: it is that one which gets new content, and not the link that

@@ -142,6 +142,7 @@ def a_build_may_be_stopped_at_any_moment():
     lagen(*arguments("new", 512))
     seconds = time.monotonic() - begin
     lagen(*arguments("old", 256))
+    linked = time.time()
     old, new = emitted(FOLDER / "old"), emitted(FOLDER / "new")
     assert old.keys() != new.keys()  # names of kernels hold the context
     seed = int(time.time())
@@ -162,6 +163,8 @@ def a_build_may_be_stopped_at_any_moment():
             if out.exists():
                 no_halves(out)
                 lagen("verify", out)
+            if there == new:  # what was linked from the old files is not left beside them
+                assert all(p.stat().st_mtime > linked for p in (*out.glob("*-cli"), *out.glob("*-server")))
             if i % 4 == 3:
                 lagen(*arguments(out, 512))
                 assert emitted(out) == new
