@@ -13,7 +13,6 @@ static const rt_refused REFUSED[] = {
     {"web_search_options", "the server looks nothing up"},
     {"moderation", "the server judges nothing"},
     {"echo", "the prompt is the client's already"},
-    {"best_of", "n gives all of them"},
     {"continue_final_message", "an answer begins anew"},
     {"chat_template", "the model's own is used"},
 };
@@ -49,12 +48,14 @@ static bool read_logprobs(rt_ask *a, lb_err *err) {
     return true;
 }
 
-/* Texts of the usual length are what there is. */
+/* Texts of the usual length, all that were made, are what there is. */
 static bool read_modalities(const rt_ask *a, lb_err *err) {
     static const char *const verbosities[] = {"medium", NULL};
     const json_t *list = NULL;
     int word = 0;
+    int64_t best = 1;
     if (!rt_field_word(a->root, "verbosity", verbosities, &word, err) ||
+        !rt_field_int(a->root, "best_of", 1, 1, &best, err) ||
         !rt_field_array(a->root, "modalities", &list, err)) {
         return false;
     }

@@ -101,7 +101,7 @@ def test_known_but_unsupported(s):
     for more in ({"functions": []}, {"audio": None}, {"response_format": {"type": "text"}}, {"unheard_of": {"x": [1]}},
                  {"store": True}, {"user": "u"}, {"metadata": {}}, {"service_tier": "auto"}, {"tool_choice": "none"},
                  {"tools": [], "tool_choice": "auto"}, {"parallel_tool_calls": True},
-                 {"modalities": ["text"]}, {"verbosity": "medium"}, {"reasoning_effort": "max"}, {"min_tokens": 0}, {"prediction": {"type": "content", "content": "x"}}):
+                 {"modalities": ["text"]}, {"verbosity": "medium"}, {"reasoning_effort": "max"}, {"min_tokens": 0}, {"best_of": 1}, {"prediction": {"type": "content", "content": "x"}}):
         assert s.chat("hi", **more).status == 200, more
 
 
