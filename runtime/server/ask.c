@@ -208,6 +208,7 @@ static bool wait_all(rt_ask *a, lb_err *err) {
             looked_s = rt_seconds();
             if (rt_request_gone(a->r)) {
                 a->r->status = 503;
+                a->r->left = !atomic_load(&a->r->server->abort);
                 return lb_err_set(err, LB_CANCELLED, "the client is gone, or the server stops");
             }
         }

@@ -82,7 +82,7 @@ static void log_request(rt_request *r, bool broken) {
     bool quiet = r->status < 400 && !broken && strcmp(r->method, "POST") != 0;
     atomic_fetch_add(&r->server->metrics.requests[broken ? 0 : r->status / 100], 1);
     if (!quiet) {
-        RT_LOG(&r->server->log, r->status >= 500 ? "error" : "info", "request",
+        RT_LOG(&r->server->log, r->status >= 500 && !r->left ? "error" : "info", "request",
                RT_LOG_S("id", r->id), RT_LOG_S("method", r->method), RT_LOG_S("path", r->path),
                RT_LOG_U("status", (uint64_t)r->status), RT_LOG_S("broken", broken ? "yes" : NULL),
                RT_LOG_T("took", rt_seconds() - r->begin_s));
@@ -397,7 +397,7 @@ static void on_completed(void *cls, struct MHD_Connection *c, void **state,
     (void)c;
     if (r != NULL) {
         *state = NULL;
-        log_request(r, why != MHD_REQUEST_TERMINATED_COMPLETED_OK);
+        log_request(r, r->left || why != MHD_REQUEST_TERMINATED_COMPLETED_OK);
         rt_watch_phase(&r->server->watch, r->watched, RT_PHASE_HEAD, 0);
         free_request(r);
     }

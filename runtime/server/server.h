@@ -64,6 +64,7 @@ struct rt_request {
     bool too_large;
 
     int status;
+    bool left; /* the client was gone before its answer: nobody reads the status */
     const char *type;        /* Content-Type */
     const char *retry_after; /* NULL: none */
     const char *allow;       /* methods, with 405 */

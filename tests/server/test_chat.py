@@ -349,6 +349,7 @@ def test_gone_clients():
         assert s.chat("hi").status == 200 and time.monotonic() - begin < 3
         [t.join() for t in dead + [busy]]
         assert s.metric("answers_cancelled_total") >= 3
+        assert s.metric('requests_total{status="5xx"}') == 0 and s.metric('requests_total{status="broken"}') >= 3
 
 
 if __name__ == "__main__":
