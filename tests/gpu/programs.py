@@ -29,7 +29,7 @@ SMOLLM2 = ROOT / "build" / "models" / "SmolLM2-135M-Instruct.Q4_1.gguf"
 LAGUNA_TINY = ROOT / "models" / "laguna-tiny" / "laguna-tiny.gguf"
 RECIPES = ["llama-tiny", "llama-576"]
 CHUNKS = [512, 64, 7, 1]
-EVERY_CHUNKS = [64, 1]  # no step has logits of more rows; of one row it is a graph, where a trace is made call by call
+EVERY_CHUNKS = [64, 1]  # no step has logits of more rows
 MOST_KL = 1e-2  # between two arithmetics; what 8-bit activations cost models of random weights
 TOKENS = 577  # odd; past the edge of every chunk, and one row past it at 64
 
