@@ -64,7 +64,7 @@ SEEDS = [
     ("position_of_the_next_row", "", "rope_table", None, "pos_of_row[t]", "pos_of_row[t + 1]"),
     ("ring_half_as_long", "bits", "rope_kv", None, "pos_of_row[t] % 512", "pos_of_row[t] % 256"),
     ("barrier_missing_before_keys_are_stored", "order of threads", "rope_kv", None, "    isa_barrier();\n    store_keys", "    store_keys"),
-    ("slot_of_a_neighbour", "bits", "rope_kv", None, "((size_t)slot * ", "((size_t)(slot + 1) * "),
+    ("slot_of_a_neighbour", "", "rope_kv", None, "((size_t)slot * ", "((size_t)(slot + 1) * "),
     ("ring_slot_of_another_round_by_many", "bits", "attn", "prefill", "(size_t)(split % 512 /", "(size_t)((split + 256) % 512 /"),
     ("router_row_too_many", "AddressSanitizer", "router_parts", "decode", "left_rows < 8 ? left_rows : 8;", "left_rows < 8 ? left_rows + 1 : 8;"),
     ("router_expert_too_many", "", "router_parts", "decode", "e < 65) {", "e < 66) {"),
