@@ -159,6 +159,12 @@ typedef struct verified {
     size_t n_files;
 } verified;
 
+/* Of lagen's own build, which does not make it unless it is named. */
+static bool missing_part(const char *path, const char *name, lb_err *err) {
+    return lb_err_set(err, LB_MISSING,
+                      "--replay needs %s; `ninja build/%s` in lagen's folder makes it", path, name);
+}
+
 /* The program's own steps on the recorder, where this machine can run it. */
 static bool replay_program(lg_context *c, const char *dir, const verified *v, lb_err *err) {
     lg_at root = lg_at_root("manifest.json", v->p.manifest);
@@ -182,9 +188,11 @@ static bool replay_program(lg_context *c, const char *dir, const verified *v, lb
     if (cli == NULL || driver == NULL) {
         return false;
     }
-    const char *needed = access(cli, X_OK) != 0 ? cli : access(driver, R_OK) != 0 ? driver : NULL;
-    if (needed != NULL) {
-        return lb_err_set(err, LB_MISSING, "--replay needs %s", needed);
+    if (access(cli, X_OK) != 0) {
+        return lb_err_set(err, LB_MISSING, "--replay needs %s", cli);
+    }
+    if (access(driver, R_OK) != 0) {
+        return missing_part(driver, "liblagen_recorder.so", err);
     }
     if (!lg_replay_program(v->p.plan, cli, driver, c->stop, c->arena, err)) {
         return false;
@@ -208,9 +216,11 @@ static bool replay(lg_context *c, const char *dir, const lg_plan *plan, lb_err *
         return lb_err_set(err, LB_USAGE, "--replay is for GPU programs; %s is a CPU",
                           lg_hw_name(plan->hw));
     }
-    if (access(cubins, F_OK) != 0 || access(tool, X_OK) != 0) {
-        return lb_err_set(err, LB_MISSING, "--replay needs %s",
-                          access(tool, X_OK) != 0 ? tool : "a program that lagen has built");
+    if (access(cubins, F_OK) != 0) {
+        return lb_err_set(err, LB_MISSING, "--replay needs a program that lagen has built");
+    }
+    if (access(tool, X_OK) != 0) {
+        return missing_part(tool, "lagen-replay", err);
     }
     if (!lg_replay(plan, dir, tool, c->stop, c->arena, &n, err)) {
         return false;
