@@ -259,8 +259,10 @@ isa_smem(${at.rows}) + isa_warp() * ${rows_bytes(list)}
 
 %%template int_type(quant, K, list, smem)
 % local t, a, groups, subs = quant.type, descr.atoms(quant, K), quant.qblock_elems // 32, subs_of(quant)
-% -- Two groups at once hide latency; of halves, or with more than one scale and minimum, registers do not hold them.
-% local at_once = (#list > 1 or quant.halves or quant.n_scales + quant.n_mins > 2) and 1 or 2
+% -- Two groups at once hide latency; of halves, or with more than one scale and minimum, registers do not hold them. With a
+% -- narrower last atom they do not either where there is a minimum: ptxas 13.0 spills 8 bytes on sm_103.
+% local narrower = K > 256 and K % 256 > 0 and quant.n_mins > 0
+% local at_once = (#list > 1 or quant.halves or quant.n_scales + quant.n_mins > 2 or narrower) and 1 or 2
 % local one = has_mins(list, 1)
 ${in_smem(book.cu_load(quant, smem))}
 
