@@ -8,10 +8,7 @@
 
 bool lg_rewrite(const lg_graph *in, const lg_hw_row *hw, lg_host *host, lb_arena *arena,
                 lg_graph **out, lb_err *err) {
-    if (!lg_fuse(in, arena, out, err)) {
-        return false;
-    }
-    (*out)->attn = in->attn;
-    return !hw->gpu || (lg_add_attn_splits(*out, host, arena, err) &&
-                        lg_add_sampling(*out, host, arena, err));
+    return lg_fuse(in, arena, out, err) &&
+           (!hw->gpu || (lg_add_attn_splits(*out, host, arena, err) &&
+                         lg_add_sampling(*out, host, arena, err)));
 }
