@@ -67,13 +67,7 @@ static bool more_operands(splitter *s, lg_gnode *n, const lg_goperand *more, uin
 static bool with_prompt(splitter *s, lg_gnode *n) {
     lg_builder b;
     lg_build_init(&b, s->arena);
-    lg_value *attrs = lg_build_map(&b);
-    for (size_t i = 0; i < n->attrs->u.map.n; i++) {
-        const lg_value_entry *e = &n->attrs->u.map.entries[i];
-        lg_build_set_n(&b, attrs, e->key->u.string.bytes, e->key->u.string.n_bytes, e->value);
-    }
-    lg_build_set_string(&b, attrs, "prompt", s->g->attn);
-    n->attrs = attrs;
+    n->attrs = lg_build_with(&b, n->attrs, "prompt", lg_build_string(&b, s->g->attn));
     return lg_build_done(&b, s->err);
 }
 

@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "base/arena.h"
 #include "load.h"
@@ -57,6 +58,11 @@ typedef struct rt_engine_opts {
 bool rt_engine_start(const rt_model *model, const rt_engine_opts *opts, rt_engine **out,
                      lb_err *err);
 void rt_engine_stop(rt_engine *e); /* NULL is allowed */
+
+/* Whether attention of prompts has another arithmetic than that of generated rows. */
+static inline bool rt_prompts_in_f16(const rt_model *m) {
+    return m->attn_type != NULL && strcmp(m->attn_type, "f16") == 0;
+}
 
 /* The next tokens of one sequence in a step, and for how many of the last ones logits are wanted.
  */

@@ -1,9 +1,8 @@
 /* rehearse.c -- see rehearse.h. */
 #include "rehearse.h"
 
-#include <string.h>
-
 #include "base/arena.h"
+#include "engine.h"
 #include "identity.h"
 #include "memory.h"
 
@@ -66,7 +65,7 @@ static bool step(rehearsal *r, uint32_t n_rows, uint32_t n_seqs, uint32_t ctx, u
                  .logit_rows = r->logit_rows};
     r->seen->steps++;
     bool ok = r->m->step(r->memory.arenas, &s, NULL, err);
-    if (ok && r->m->attn_type != NULL && strcmp(r->m->attn_type, "f32") != 0) {
+    if (ok && rt_prompts_in_f16(r->m)) {
         s.n_prompt = n_rows; /* few rows of a prompt have launches of their own */
         ok = r->m->step(r->memory.arenas, &s, NULL, err);
     }

@@ -1,7 +1,6 @@
 /* info.c -- `info`: what the program is made of and for. Loads no weights. */
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "base/budget.h"
 #include "cli/cli.h"
@@ -85,13 +84,13 @@ static bool print_devices(rt_cli *c, lb_err *err) {
 
 /* Where prompts are computed with less precision, which keys and values came from what shows. */
 static void print_attention(const rt_model *m) {
-    bool halves = m->attn_type != NULL && strcmp(m->attn_type, "f16") == 0;
     printf("attention   %s\n",
-           halves ? "of prompts in f16 on tensor cores, of generated tokens in f32: keys and values of "
-                    "an\n            answer differ in low bits from those that a prompt of its tokens "
-                    "makes"
-                  : "in f32: keys and values are the same bits whether a prompt or an answer made "
-                    "them");
+           rt_prompts_in_f16(m)
+               ? "of prompts in f16 on tensor cores, of generated tokens in f32: keys and values of "
+                 "an\n            answer differ in low bits from those that a prompt of its tokens "
+                 "makes"
+               : "in f32: keys and values are the same bits whether a prompt or an answer made "
+                 "them");
 }
 
 static void print_text(const rt_model *m) {

@@ -228,8 +228,7 @@ static bool check_all(rt_cli *c, lb_err *err) {
         }
         printf("ok  the device chooses the host's tokens\n");
     }
-    bool halves = m->attn_type != NULL && strcmp(m->attn_type, "f32") != 0;
-    if (halves && !check_prompt(c, slot, tokens, n, &a, err)) {
+    if (rt_prompts_in_f16(m) && !check_prompt(c, slot, tokens, n, &a, err)) {
         return false;
     }
     if (m->step_plain == NULL) {

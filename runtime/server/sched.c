@@ -446,7 +446,7 @@ static void *run(void *arg) {
 
 static bool alloc(rt_sched *s, lb_err *err) {
     const rt_model *m = s->engine->model;
-    s->apart = m->attn_type != NULL && strcmp(m->attn_type, "f32") != 0;
+    s->apart = rt_prompts_in_f16(m);
     uint32_t n = s->o.n_slots;
     lb_arena_init(&s->arena, "scheduler", SCHED_BYTES);
     s->feeds = lb_alloc_n(&s->arena, n, sizeof *s->feeds, err);

@@ -15,18 +15,11 @@ local AT_ONCE, LEAST_SLOTS, MOST_SLOTS = 2048, 12, 24
 
 local function sources(op) return op.epilogue == "swiglu" and 2 or 1 end
 
-local function n_strips(op)
-  local n = 0
-  for i, part in ipairs(op.parts) do
-    if i == 1 or op.epilogue ~= "swiglu" then n = n + ceil_div(part.n, 16) end
-  end
-  return n
-end
-
 -- Atoms at a time, so that turns are of equal length.
 local function slots_of(op)
   local total = sources(op) * parts.n_atoms(op)
-  local most = math.min(MOST_SLOTS, math.max(LEAST_SLOTS, AT_ONCE // n_strips(op)))
+  local _, n_strips = parts.segments(op, parts.facts(op, 16), 16)
+  local most = math.min(MOST_SLOTS, math.max(LEAST_SLOTS, AT_ONCE // n_strips))
   return ceil_div(total, ceil_div(total, most))
 end
 
