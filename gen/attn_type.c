@@ -21,17 +21,17 @@ bool lg_attn_choose(const char *asked, const lg_hw_row *hw, const char *kv, bool
         return true;
     }
     if (strcmp(asked, "f32") != 0 && strcmp(asked, "f16") != 0) {
-        return lb_err_set(err, LB_UNSUPPORTED,
+        return lb_err_set(err, LB_USAGE,
                           "'%.40s' is nothing that attention computes with; there are f16, f32",
                           asked);
     }
     if (strcmp(asked, "f16") == 0 && !units) {
-        return lb_err_set(err, LB_UNSUPPORTED,
+        return lb_err_set(err, LB_USAGE,
                           "f16 needs tensor cores, and row %s has none; it computes in f32",
                           lg_hw_name(hw));
     }
     if (strcmp(asked, "f16") == 0 && !halves) {
-        return lb_err_set(err, LB_UNSUPPORTED,
+        return lb_err_set(err, LB_USAGE,
                           "f16 reads keys and values that are f16; with --kv %s it is f32", kv);
     }
     *out = strcmp(asked, "f16") == 0 ? "f16" : "f32";

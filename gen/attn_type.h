@@ -12,7 +12,7 @@
 bool lg_attn_weights_exact(const lg_gguf *file);
 
 /* "f32" or "f16": what was asked for, or, with NULL, f16 where the row has the instructions, keys and
- * values are cached as f16 and weights are not exact. Fails with LB_UNSUPPORTED for another name, and where f16 was asked
+ * values are cached as f16 and weights are not exact. Fails with LB_USAGE for another name, and where f16 was asked
  * for and cannot be. */
 bool lg_attn_choose(const char *asked, const lg_hw_row *hw, const char *kv, bool exact_weights,
                     const char **out, lb_err *err);

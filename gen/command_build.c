@@ -104,7 +104,7 @@ static bool host_row(const build_args *a, const lg_hw_row *hw, const lg_hw_row *
     if (!lg_hw_find(name, out, err)) {
         return lb_err_prefix(err, "--host");
     }
-    return !(*out)->gpu || lb_err_set(err, LB_BAD_VALUE,
+    return !(*out)->gpu || lb_err_set(err, LB_USAGE,
                                       "--host: %s is a GPU; it names the CPU beside one", name);
 }
 
@@ -218,13 +218,13 @@ static bool parse(lg_context *c, bool building, build_args *a, int argc, char *c
                             "DIR",       "folder of the program; default out/<model>-<row>"};
     options[n++] = (lb_opt){"--weights",
                             NULL,
-                            LB_OPT_NAME,
+                            LB_OPT_WORD,
                             (void *)&a->weights,
                             0,
                             0,
                             false,
                             NULL,
-                            "HOW",
+                            "pack|link",
                             "pack (default): a weight image beside the program;\nlink: "
                             "the program reads the model file itself"};
     if (building) {
@@ -234,13 +234,13 @@ static bool parse(lg_context *c, bool building, build_args *a, int argc, char *c
     options[n++] =
         (lb_opt){"--compiler",
                  NULL,
-                 LB_OPT_NAME,
+                 LB_OPT_WORD,
                  (void *)&a->compiler,
                  0,
                  0,
                  false,
                  &a->compiler_given,
-                 "NAME",
+                 "nvcc|nvrtc",
                  "of GPU kernels: nvcc (default), run by ninja, or\nnvrtc, called by lagen itself"};
     options[n++] = (lb_opt){"--host",
                             NULL,
@@ -263,16 +263,8 @@ static bool parse(lg_context *c, bool building, build_args *a, int argc, char *c
                        : "Writes a program's sources and weights without compiling them.",
         .options = options,
         .n_options = n};
-    if (!lg_model_parse(c, &command, &a->model, argc, argv, rq, done, err)) {
-        return false;
-    }
-    if (strcmp(a->compiler, "nvcc") != 0 && strcmp(a->compiler, "nvrtc") != 0) {
-        return lb_err_set(err, LB_USAGE, "--compiler: '%s' is neither nvcc nor nvrtc", a->compiler);
-    }
-    if (strcmp(a->weights, "pack") != 0 && strcmp(a->weights, "link") != 0) {
-        return lb_err_set(err, LB_USAGE, "--weights: '%s' is neither pack nor link", a->weights);
-    }
-    return true;
+    return lg_model_parse(c, &command, &a->model, argc, argv, rq, done, err) &&
+           (*done || a->host == NULL || lg_row_option("--host", a->host, err));
 }
 
 static bool run_ninja(lg_context *c, const build_args *a, const char *out, const char *target,

@@ -41,9 +41,9 @@ uint32_t lg_model_options(lg_model_args *a, lb_opt *options) {
         {"--chunk", NULL, LB_OPT_UINT_AUTO, &a->chunk, 1, 131072, false, NULL, "TOKENS",
          "rows of one prefill step; auto (default): as many as suit\nmodel and row, or as --vram and "
          "--ram leave room for"},
-        {"--kv", NULL, LB_OPT_NAME, (void *)&a->kv, 0, 0, false, NULL, "TYPE",
+        {"--kv", NULL, LB_OPT_WORD, (void *)&a->kv, 0, 0, false, NULL, lg_kv_words(),
          "type of cached keys and values: f16 (default), or q8_0,\nbytes with a scale for each 32"},
-        {"--attn", NULL, LB_OPT_NAME, (void *)&a->attn, 0, 0, false, NULL, "TYPE",
+        {"--attn", NULL, LB_OPT_WORD, (void *)&a->attn, 0, 0, false, NULL, "f16|f32",
          "numbers that attention of prompts multiplies: f16, on tensor cores\n(default of GPU rows "
          "with --kv f16, unless all weights are\nF32), or f32, the bits of every row (default elsewhere)"},
         {"--pre", NULL, LB_OPT_NAME, (void *)&a->pre, 0, 0, false, NULL, "NAME",
@@ -64,6 +64,15 @@ uint32_t lg_model_options(lg_model_args *a, lb_opt *options) {
     return LG_MODEL_OPTIONS;
 }
 
+bool lg_row_option(const char *option, const char *name, lb_err *err) {
+    const lg_hw_row *row = NULL;
+    lb_err why = {0};
+    if (strcmp(name, "native") == 0 || lg_hw_find(name, &row, &why)) {
+        return true;
+    }
+    return lb_err_set(err, LB_USAGE, "%s: %s", option, why.text);
+}
+
 bool lg_model_parse(lg_context *c, const lb_command *command, const lg_model_args *a, int argc,
                     char *const *argv, lg_request *rq, bool *done, lb_err *err) {
     if (!lg_command_parse(c, command, argc, argv, done, err) || *done) {
@@ -74,12 +83,15 @@ bool lg_model_parse(lg_context *c, const lb_command *command, const lg_model_arg
                           command->name);
     }
     if (a->pre != NULL && lg_pretok_find(a->pre, strlen(a->pre)) == NULL) {
-        return lb_err_set(err, LB_UNSUPPORTED,
+        return lb_err_set(err, LB_USAGE,
                           "--pre: '%.40s' is not known; docs/tokenizers.md lists names", a->pre);
     }
-    const lg_kv_row *kv = NULL;
-    if (!lg_kv_find(a->kv, &kv, err)) {
-        return lb_err_prefix(err, "--kv");
+    if (!lg_row_option("--arch", a->arch, err)) {
+        return false;
+    }
+    if (a->ctx != 0 && a->chunk > a->ctx) {
+        return lb_err_set(err, LB_USAGE, "--chunk is %" PRIu64 ", more than --ctx %" PRIu64,
+                          a->chunk, a->ctx);
     }
     *rq = (lg_request){.root = c->root,
                        .model = a->model,

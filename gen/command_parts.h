@@ -29,6 +29,9 @@ uint32_t lg_model_options(lg_model_args *a, lb_opt *options);
 bool lg_model_parse(lg_context *c, const lb_command *command, const lg_model_args *a, int argc,
                     char *const *argv, lg_request *rq, bool *done, lb_err *err);
 
+/* Fails with LB_USAGE unless the option's value is the name of a hardware row, or native. */
+bool lg_row_option(const char *option, const char *name, lb_err *err);
+
 /* A warning through c->note if the model file holds tensors that the program would not use. */
 void lg_note_unused(lg_context *c, const lg_result *r);
 

@@ -86,18 +86,6 @@ static bool plan_json(const lg_result *r, const lg_fit *fit, const lg_request *r
     return lg_build_done(&b, err) && lg_value_to_json(root, out, err);
 }
 
-static bool known_dump(const char *step, lb_err *err) {
-    for (int i = 0; step != NULL && LG_DUMP_STEPS[i] != NULL; i++) {
-        if (strcmp(step, LG_DUMP_STEPS[i]) == 0) {
-            return true;
-        }
-    }
-    return step == NULL ||
-           lb_err_set(err, LB_USAGE,
-                      "--dump: '%s' is no step; there are graph, fuse, launch, memory, prove",
-                      step);
-}
-
 bool lg_command_plan(lg_context *c, int argc, char *const *argv, lb_err *err) {
     lg_model_args a = lg_model_args_default();
     bool json = false;
@@ -110,14 +98,14 @@ bool lg_command_plan(lg_context *c, int argc, char *const *argv, lb_err *err) {
     options[n++] =
         (lb_opt){"--dump",
                  NULL,
-                 LB_OPT_NAME,
+                 LB_OPT_WORD,
                  &dump,
                  0,
                  0,
                  false,
                  NULL,
-                 "STEP",
-                 "print one step's result as stable text:\ngraph, fuse, launch, memory or prove"};
+                 LG_DUMP_STEPS,
+                 "print one step's result as stable text"};
     const lb_command command = {
         "lagen plan",
         "Shows launches, bytes and proof of a program without writing anything.",
@@ -128,9 +116,11 @@ bool lg_command_plan(lg_context *c, int argc, char *const *argv, lb_err *err) {
         0};
     lg_request rq;
     bool done = false;
-    if (!lg_model_parse(c, &command, &a, argc, argv, &rq, &done, err) || done ||
-        !known_dump(dump, err)) {
+    if (!lg_model_parse(c, &command, &a, argc, argv, &rq, &done, err) || done) {
         return done;
+    }
+    if (json && dump != NULL) {
+        return lb_err_set(err, LB_USAGE, "--json and --dump exclude each other");
     }
     rq.dump = dump;
     rq.dump_out = c->out;

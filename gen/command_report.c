@@ -13,11 +13,15 @@ typedef struct report_args {
 static bool board_of(const report_args *a, const lg_hw_row *hw, const lg_hw_device **out,
                      lb_err *err) {
     const lg_hw_row *row = NULL;
+    lb_err why = {0};
     if (a->device == NULL) {
         *out = lg_hw_board_of(hw);
         return true;
     }
-    if (!lg_hw_find_device(a->device, out, err) || !lg_hw_find((*out)->row, &row, err)) {
+    if (!lg_hw_find_device(a->device, out, &why)) {
+        return lb_err_set(err, LB_USAGE, "--device: %s", why.text);
+    }
+    if (!lg_hw_find((*out)->row, &row, err)) {
         return lb_err_prefix(err, "--device");
     }
     return (hw->gpu && row->compute_major == hw->compute_major &&

@@ -106,6 +106,12 @@ static int fail(lua_State *L) {
     return bad_argument(L, lua_tostring(L, 1));
 }
 
+/* wrong_option(message): what is asked for by the command line is wrong whatever the model. */
+static int wrong_option(lua_State *L) {
+    luaL_checktype(L, 1, LUA_TSTRING);
+    return lg_host_raise(L, LB_USAGE, "%s", lua_tostring(L, 1));
+}
+
 /* assert(condition, message): like Lua's, with position, and the message must be a string. */
 static int check(lua_State *L) {
     luaL_checkany(L, 1);
@@ -316,6 +322,7 @@ void lg_host_push_helpers(lua_State *L) {
                                    {"sorted_pairs", sorted_pairs},
                                    {"tostring", to_string},
                                    {"type", type_of},
+                                   {"wrong_option", wrong_option},
                                    {NULL, NULL}};
     push_picked(L, LUA_GNAME, luaopen_base, base);
     int into = lua_gettop(L);

@@ -10,6 +10,13 @@ static const lg_kv_row ROWS[] = {
 #undef KV
 };
 
+/* "|f16|q8_0" */
+static const char WORDS[] =
+#define KV(name, elem, group, scale_bytes) "|" name
+#include "kv.def"
+#undef KV
+    ;
+
 enum { N_ROWS = sizeof ROWS / sizeof *ROWS };
 
 bool lg_kv_find(const char *name, const lg_kv_row **out, lb_err *err) {
@@ -25,6 +32,10 @@ bool lg_kv_find(const char *name, const lg_kv_row **out, lb_err *err) {
     }
     return lb_err_set(err, LB_UNSUPPORTED, "'%.40s' is no type of keys and values; there are %s",
                       name, names);
+}
+
+const char *lg_kv_words(void) {
+    return WORDS + 1;
 }
 
 uint64_t lg_kv_bytes(const lg_kv_row *row, uint64_t width) {

@@ -12,7 +12,6 @@
 
 enum { AGAIN_BYTES = 1 << 29 }; /* of one plan made for its sizes */
 
-const char *const LG_DUMP_STEPS[] = {"graph", "fuse", "launch", "memory", "prove", NULL};
 
 static bool dumps(const lg_request *rq, const char *step) {
     return rq->dump != NULL && strcmp(rq->dump, step) == 0;

@@ -34,8 +34,8 @@ typedef struct lg_result {
     lg_proof proof;
 } lg_result;
 
-/* Names that --dump takes, NULL-ended: "graph", "fuse", "launch", "memory", "prove". */
-extern const char *const LG_DUMP_STEPS[];
+/* The words that --dump takes. */
+#define LG_DUMP_STEPS "graph|fuse|launch|memory|prove"
 
 /* Runs the steps up to the proof, or up to the dumped one (plan is NULL then). Even on failure,
  * file and host may be set and must be closed with lg_result_close. */

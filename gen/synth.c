@@ -159,11 +159,14 @@ static bool can_be_made(const job *j, const tensor *t, lb_err *err) {
 
 static bool read_tensor(const job *j, const lg_at *at, tensor *t, lb_err *err) {
     const char *type = NULL;
+    lb_err why = {0};
     if (!lg_at_string(at, "name", &t->name, err) || !lg_at_string(at, "type", &type, err)) {
         return false;
     }
-    if (!lg_qtype_from_name(type, strlen(type), &t->type, err)) {
-        return lb_err_prefix(err, "tensor '%.64s'", t->name);
+    if (!lg_qtype_from_name(type, strlen(type), &t->type, &why)) {
+        /* --types itself, which the recipe knew as no mix and handed on */
+        bool asked = j->o->types != NULL && strcmp(type, j->o->types) == 0;
+        return lb_err_set(err, asked ? LB_USAGE : why.code, "tensor '%.64s': %s", t->name, why.text);
     }
     return can_be_made(j, t, err) && read_shape(at, t, err) && read_fill(at, t, err) &&
            can_be_made(j, t, err);

@@ -123,7 +123,7 @@ bool rt_memory_map_on(const rt_model *m, const char *wanted, rt_memory *out, lb_
     if (m->device == NULL) {
         return wanted == NULL
                    ? rt_memory_map(m, out, err)
-                   : lb_err_set(err, LB_BAD_VALUE, "device '%s': this program runs on the CPU (%s)",
+                   : lb_err_set(err, LB_USAGE, "--device '%s': this program runs on the CPU (%s)",
                                 wanted, m->arch_row);
     }
     rt_memory mem = {.device = m->device};

@@ -90,6 +90,32 @@ static bool parse_double(const lb_opt *o, const char *v, lb_err *err) {
     return true;
 }
 
+/* The next of the words that stand in `*words`, parted by '|'; its length, 0 behind the last. */
+static size_t next_word(const char **words, const char **word) {
+    *words += **words == '|';
+    *word = *words;
+    size_t n = strcspn(*words, "|");
+    *words += n;
+    return n;
+}
+
+/* One of a row's words, in its own spelling. */
+static bool parse_word(const lb_opt *o, const char *v, lb_err *err) {
+    char list[128] = "";
+    size_t at = 0;
+    const char *rest = o->value;
+    const char *word = NULL;
+    for (size_t n; (n = next_word(&rest, &word)) > 0;) {
+        if (strlen(v) == n && strncmp(word, v, n) == 0) {
+            *(const char **)o->out = v;
+            return true;
+        }
+        int more = snprintf(list + at, sizeof list - at, "%s%.*s", at == 0 ? "" : ", ", (int)n, word);
+        at += more > 0 && (size_t)more < sizeof list - at ? (size_t)more : 0;
+    }
+    return lb_err_set(err, LB_USAGE, "%s: '%.40s' is none of %s", o->name, v, list);
+}
+
 static bool take(const lb_opt *o, const char *v, lb_err *err) {
     if (o->given != NULL) {
         *o->given = true;
@@ -97,12 +123,12 @@ static bool take(const lb_opt *o, const char *v, lb_err *err) {
     switch (o->kind) {
     case LB_OPT_FLAG: *(bool *)o->out = true; return true;
     case LB_OPT_NAME:
+    case LB_OPT_WORD:
         if (v[0] == '\0') {
             return lb_err_set(err, LB_USAGE, "%s needs a value (%s), not an empty one",
                               o->name, o->value);
         }
-        *(const char **)o->out = v;
-        return true;
+        return o->kind == LB_OPT_NAME ? (*(const char **)o->out = v, true) : parse_word(o, v, err);
     case LB_OPT_TEXT: *(const char **)o->out = v; return true;
     case LB_OPT_UINT: return parse_uint(o, v, err);
     case LB_OPT_UINT_AUTO: return parse_auto(o, v, err);
@@ -152,7 +178,7 @@ static bool parse_option(const lb_command *c, int argc, char *const *argv, int *
     }
     (*i)++;
     /* `-o --json`: a forgotten value, and not a file of that name. Any text can be a prompt. */
-    if (o->kind == LB_OPT_NAME && option_at(c, argv[*i], &unused) != NULL) {
+    if ((o->kind == LB_OPT_NAME || o->kind == LB_OPT_WORD) && option_at(c, argv[*i], &unused) != NULL) {
         return lb_err_set(err, LB_USAGE,
                           "%s needs a value (%s), and '%s' is an option; %s=%s would take it",
                           o->name, o->value, argv[*i], o->name, argv[*i]);

@@ -3,7 +3,10 @@
  * A command has options (`--name VALUE` or `--name=VALUE`, flags without a value) and positional
  * arguments, which are names too. Each value is checked against the type and range in its row;
  * nothing is clamped, nothing is read from the environment, and no option but a repeated one is
- * taken twice. Errors are LB_USAGE, one line, naming the option, the value and what would do. */
+ * taken twice. Errors are LB_USAGE, one line, naming the option, the value and what would do.
+ *
+ * What is wrong with a command line whatever files and machines hold is LB_USAGE, found here or by
+ * who knows the words (rows, cutters of text, types); what only the input shows is another code. */
 #ifndef LB_OPTIONS_H
 #define LB_OPTIONS_H
 
@@ -15,7 +18,8 @@
 
 typedef enum lb_opt_kind {
     LB_OPT_FLAG,   /* bool */
-    LB_OPT_NAME,   /* const char *, not empty: a path, or one of several words */
+    LB_OPT_NAME,   /* const char *, not empty: a path, or a name that others give */
+    LB_OPT_WORD,   /* const char *, one of those that `value` names: "f16|q8_0" */
     LB_OPT_TEXT,   /* const char *, free text: may be empty */
     LB_OPT_UINT,   /* uint64_t in [min, max]; suffixes KiB MiB GiB are taken where `bytes` */
     LB_OPT_UINT_AUTO, /* the same, or the word auto: 0 */

@@ -48,8 +48,11 @@ static bool parse(rt_cli *c, int argc, char **argv, options *o, bool *go, lb_err
         .details = "Reads lines and answers each. /help in a conversation lists what else can be\n"
                    "typed.",
         .options = rows, .n_options = sizeof rows / sizeof rows[0]};
-    return rt_cli_parse(c, &line, argc, argv, go, err) &&
-           (!*go || rt_cli_thinking(o->thinking, &o->think, err));
+    if (!rt_cli_parse(c, &line, argc, argv, go, err)) {
+        return false;
+    }
+    o->think = rt_cli_thinking(o->thinking);
+    return true;
 }
 
 /* By a signal other than Ctrl-C. */

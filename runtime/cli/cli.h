@@ -58,6 +58,8 @@ bool rt_cli_parse(rt_cli *c, const rt_cli_line *line, int argc, char **argv, boo
     {name, brief, LB_OPT_TEXT, out, 0, 0, false, NULL, value, help}
 #define RT_CLI_NAME(name, brief, out, value, help)                                                \
     {name, brief, LB_OPT_NAME, out, 0, 0, false, NULL, value, help}
+#define RT_CLI_WORD(name, out, words, help)                                                       \
+    {name, NULL, LB_OPT_WORD, out, 0, 0, false, NULL, words, help}
 #define RT_CLI_UINT(name, brief, out, least, most, value, help)                                   \
     {name, brief, LB_OPT_UINT, out, least, most, false, NULL, value, help}
 #define RT_CLI_REAL(name, out, least, most, given, help)                                          \

@@ -39,7 +39,8 @@ static bool parse(rt_cli *c, int argc, char **argv, options *o, bool *go, lb_err
     if (o->special && !o->raw) {
         return lb_err_set(err, LB_USAGE, "--special needs --raw");
     }
-    return rt_cli_thinking(o->thinking, &o->think, err);
+    o->think = rt_cli_thinking(o->thinking);
+    return true;
 }
 
 static bool get_prompt(rt_cli *c, const options *o, rt_cli_talk *talk, uint32_t **ids, size_t *n,

@@ -9,16 +9,11 @@
 
 enum { TURNS_BYTES = 256 * 1024 * 1024 };
 
-bool rt_cli_thinking(const char *text, rt_thinking *out, lb_err *err) {
-    *out = RT_THINKING_DEFAULT;
-    if (text == NULL) {
-        return true;
+rt_thinking rt_cli_thinking(const char *word) {
+    if (word == NULL) {
+        return RT_THINKING_DEFAULT;
     }
-    if (strcmp(text, "on") != 0 && strcmp(text, "off") != 0) {
-        return lb_err_set(err, LB_USAGE, "--thinking: '%s' is neither on nor off", text);
-    }
-    *out = text[1] == 'n' ? RT_THINKING_ON : RT_THINKING_OFF;
-    return true;
+    return strcmp(word, "on") == 0 ? RT_THINKING_ON : RT_THINKING_OFF;
 }
 
 bool rt_cli_talk_new(const rt_cli *c, const char *system, rt_thinking thinking, rt_cli_talk *out,

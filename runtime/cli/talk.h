@@ -17,11 +17,11 @@ typedef struct rt_cli_talk {
     rt_rendered prompt; /* the last one, in `work` */
 } rt_cli_talk;
 
-/* Row for a command's table: const char *out; and its check (LB_USAGE unless on, off or NULL). */
+/* Row for a command's table: const char *out; and what its value asks for. NULL: the default. */
 #define RT_CLI_THINKING_ROW(out)                                                                  \
-    RT_CLI_NAME("--thinking", NULL, out, "on|off",                                                \
+    RT_CLI_WORD("--thinking", out, "on|off",                                                      \
                 "let the model think before it answers (default: the\ntemplate's way)")
-bool rt_cli_thinking(const char *text, rt_thinking *out, lb_err *err);
+rt_thinking rt_cli_thinking(const char *word);
 
 /* LB_UNSUPPORTED if the model has no chat template or no tokenizer. `system` may be NULL. Release
  * with rt_cli_talk_free, which allows a zeroed one. */

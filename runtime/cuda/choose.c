@@ -54,6 +54,16 @@ static bool is_number(const char *s) {
     return n > 0 && n < 5 && s[n] == '\0';
 }
 
+/* Whether it has the form of an index, a UUID's beginning or a PCI address' end. */
+static bool is_name(const char *s) {
+    size_t n = strlen(s);
+    if (strncasecmp(s, "GPU-", 4) == 0) {
+        return n >= 8 && s[4 + strspn(s + 4, "0123456789abcdefABCDEF-")] == '\0';
+    }
+    return is_number(s) || (n >= 6 && strchr(s, ':') != NULL &&
+                            s[strspn(s, "0123456789abcdefABCDEF:.")] == '\0');
+}
+
 /* "GPU-4a1b" names by the beginning of the UUID, "01:00.0" by the end of the PCI address. */
 static bool is_wanted(const rt_cuda_board *b, const char *wanted) {
     char index[16];
@@ -137,6 +147,12 @@ bool rt_cuda_choose(rt_cuda *c, const char *wanted, lb_err *err) {
     int n = 0;
     int found = -1;
     int matches = 0;
+    if (wanted != NULL && !is_name(wanted)) {
+        return lb_err_set(err, LB_USAGE,
+                          "--device: '%.40s' is no index, no beginning of a UUID (GPU- and 4 digits "
+                          "at least) and no PCI address",
+                          wanted);
+    }
     if (!arena_sum(c->model, &need)) {
         return lb_err_set(err, LB_RESOURCES, "the sum of the arenas passes 64 bits");
     }

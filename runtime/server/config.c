@@ -18,6 +18,8 @@ enum { KEY_FILE_MAX_BYTES = 1 << 20, KEYS_MAX = 1024, KEY_MIN_BYTES = 8 };
     { name, NULL, LB_OPT_UINT, out, least, most, false, NULL, value, help }
 #define BYTES(name, out, least, most, help)                                                        \
     { name, NULL, LB_OPT_UINT, out, least, most, true, NULL, "BYTES", help }
+#define WORD(name, out, words, help)                                                               \
+    { name, NULL, LB_OPT_WORD, out, 0, 0, false, NULL, words, help }
 #define LIST(name, out, value, help)                                                               \
     { name, NULL, LB_OPT_REPEAT, out, 0, 0, false, NULL, value, help }
 
@@ -56,7 +58,7 @@ static bool parse(const rt_model *m, const char *prog, int argc, char **argv, lb
              "a web page's origin that may ask, or *; may be repeated\n(default: pages of this "
              "server and of this machine)"),
         NAME("--name", &c->name, "NAME", "the model's name in answers"),
-        NAME("--log", &c->log, "text|json", "form of the log on stderr (text)"),
+        WORD("--log", &c->log, "text|json", "form of the log on stderr (text)"),
         UINT("--threads", &c->n_threads, 1, RT_POOL_MAX_THREADS, "N",
              "threads (default: the CPUs this process may run on)"),
         NAME("--device", &c->device, "NAME",
@@ -151,9 +153,6 @@ static bool read_keys(rt_server_config *c, lb_arena *arena, lb_err *err) {
 
 static bool check(rt_server_config *c, lb_err *err) {
     uint8_t address[16];
-    if (strcmp(c->log, "text") != 0 && strcmp(c->log, "json") != 0) {
-        return lb_err_set(err, LB_USAGE, "--log: '%s' is neither text nor json", c->log);
-    }
     if (inet_pton(AF_INET, c->host, address) != 1 && inet_pton(AF_INET6, c->host, address) != 1) {
         return lb_err_set(err, LB_USAGE, "--host: '%s' is no numeric IPv4 or IPv6 address",
                           c->host);

@@ -50,7 +50,7 @@ end
 -- The magnitude's and the ramp's sources, as --rope-mscale and --rope-beta name them: what they mean for p,
 -- whose keys have been read. Readers of these files disagree about both: llama.cpp multiplies the formula with
 -- attn_factor and has 32 and 1 whatever the file says; transformers takes the file's factor alone and its betas.
-local function magnitude(g, prefix, p)
+local function magnitude(g, prefix, p, asked)
   local how = g.options.rope_mscale
   if how == "formula" then
     return (1.0 + 0.1 * real.log(p.factor)) * p.attn_factor
@@ -58,14 +58,10 @@ local function magnitude(g, prefix, p)
   if how == "key" then
     return g:number(prefix .. "rope.scaling.yarn_attn_factor", 0, 1e6, p.attn_factor)
   end
-  local v = tonumber(how)
-  if not (v and v > 0 and v < 1e6) then
-    fail("--rope-mscale: '" .. how .. "' is neither formula nor key nor a number above 0")
-  end
-  return v + 0.0
+  return asked.mscale
 end
 
-local function betas(g, prefix)
+local function betas(g, prefix, asked)
   local how = g.options.rope_beta
   if how == "fixed" then
     return 32.0, 1.0
@@ -74,16 +70,33 @@ local function betas(g, prefix)
     return g:number(prefix .. "rope.scaling.yarn_beta_fast", 0, 1e6),
       g:number(prefix .. "rope.scaling.yarn_beta_slow", 0, 1e6)
   end
-  local fast, slow = string.match(how, "^([%d.]+),([%d.]+)$")
-  fast, slow = fast and tonumber(fast), slow and tonumber(slow)
-  if not (fast and slow and fast > slow and slow > 0) then
-    fail("--rope-beta: '" .. how .. "' is neither fixed nor key nor FAST,SLOW with FAST above SLOW above 0")
+  return asked.fast, asked.slow
+end
+
+-- The numbers that stand in these options in place of words. What is neither is wrong for models without YaRN too.
+local function numbers_asked(g)
+  local how, pair, asked = g.options.rope_mscale, g.options.rope_beta, {}
+  if how ~= "formula" and how ~= "key" then
+    local v = tonumber(how)
+    if not (v and v > 0 and v < 1e6) then
+      wrong_option("--rope-mscale: '" .. how .. "' is neither formula nor key nor a number above 0")
+    end
+    asked.mscale = v + 0.0
   end
-  return fast + 0.0, slow + 0.0
+  if pair ~= "fixed" and pair ~= "key" then
+    local fast, slow = string.match(pair, "^([%d.]+),([%d.]+)$")
+    fast, slow = fast and tonumber(fast), slow and tonumber(slow)
+    if not (fast and slow and fast > slow and slow > 0) then
+      wrong_option("--rope-beta: '" .. pair .. "' is neither fixed nor key nor FAST,SLOW with FAST above SLOW above 0")
+    end
+    asked.fast, asked.slow = fast + 0.0, slow + 0.0
+  end
+  return asked
 end
 
 -- Reads the standard keys (prefix "<arch>.") of builder g and the options that say how to; notes what is chosen.
 function M.from_keys(g, prefix, n_rot, factors)
+  local asked = numbers_asked(g)
   local kind = g:key(prefix .. "rope.scaling.type", "string", "linear")
   if kind ~= "none" and kind ~= "linear" and kind ~= "yarn" then
     fail("key '" .. prefix .. "rope.scaling.type' is '" .. kind .. "'; lagen knows none, linear, yarn")
@@ -105,8 +118,8 @@ function M.from_keys(g, prefix, n_rot, factors)
   }
   p.mscale = p.attn_factor
   if kind == "yarn" then
-    p.mscale = magnitude(g, prefix, p)
-    p.beta_fast, p.beta_slow = betas(g, prefix)
+    p.mscale = magnitude(g, prefix, p, asked)
+    p.beta_fast, p.beta_slow = betas(g, prefix, asked)
     g:note("rope", string.format("yarn: factor %g of %d positions, magnitude %.7g (%s), betas %g %g (%s)", factor,
       p.original_ctx, p.mscale, g.options.rope_mscale, p.beta_fast, p.beta_slow, g.options.rope_beta))
   elseif g.options.rope_mscale ~= "formula" or g.options.rope_beta ~= "fixed" then

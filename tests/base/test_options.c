@@ -13,7 +13,7 @@
 
 typedef struct values {
     bool flag, given;
-    const char *text, *name, *file;
+    const char *text, *name, *file, *word;
     uint64_t n, size;
     double d;
     lb_opt_list list;
@@ -28,10 +28,11 @@ static bool parse(values *v, int argc, const char *const *argv, bool *help, lb_e
         {"--n", "-n", LB_OPT_UINT, &v->n, 1, 100, false, &v->given, "N", "a number\nof two lines"},
         {"--size", NULL, LB_OPT_UINT, &v->size, 0, 1e18, true, NULL, "BYTES", "a size"},
         {"--d", NULL, LB_OPT_DOUBLE, &v->d, -1, 1, false, NULL, "D", "a real"},
+        {"--word", NULL, LB_OPT_WORD, &v->word, 0, 0, false, NULL, "on|off|o", "a word"},
         {"--many", NULL, LB_OPT_REPEAT, &v->list, 0, 0, false, NULL, "X", "repeats"},
     };
     const lb_positional pos[] = {{"FILE", &v->file, true, "the file"}};
-    const lb_command c = {"prog do", "Does it.", NULL, options, 7, pos, 1};
+    const lb_command c = {"prog do", "Does it.", NULL, options, 8, pos, 1};
     return lb_options_parse(&c, argc, (char *const *)(uintptr_t)argv, help, err);
 }
 
@@ -66,6 +67,12 @@ static void good_lines(void **state) {
     assert_true(parse(&v, 2, o, &help, &e));
     assert_string_equal(v.name, "-f");
     assert_string_equal(v.file, "-");
+    static const char *const words[] = {"on", "off", "o"};
+    for (size_t i = 0; i < 3; i++) {
+        const char *w[] = {"x", "--word", words[i]};
+        assert_true(parse(&v, 3, w, &help, &e));
+        assert_string_equal(v.word, words[i]);
+    }
     const char *z[] = {"x", "--d", "-0.0e5"};
     assert_true(parse(&v, 3, z, &help, &e));
     assert_true(v.d == 0.0);
@@ -107,6 +114,13 @@ static void bad_lines(void **state) {
         {"--name needs a value (PATH), not an empty one", "f", "--name=", NULL},
         {"--name needs a value (PATH), not an empty one", "f", "-o", ""},
         {"--name needs a value (PATH), and '--n' is an option; --name=--n", "f", "-o", "--n"},
+        {"--word: 'of' is none of on, off, o", "f", "--word=of", NULL},
+        {"--word: 'offf' is none of on, off, o", "f", "--word=offf", NULL},
+        {"--word: 'On' is none of on, off, o", "f", "--word=On", NULL},
+        {"--word: 'on|off' is none of on, off, o", "f", "--word=on|off", NULL},
+        {"--word: '|' is none of on, off, o", "f", "--word=|", NULL},
+        {"--word needs a value (on|off|o), not an empty one", "f", "--word=", NULL},
+        {"--word needs a value (on|off|o), and '--n' is an option", "f", "--word", "--n"},
         {"unexpected argument 'g'", "f", "g", NULL},
         {"unexpected argument '--n'", "f", "--", "--n"},
         {"FILE is empty", "", NULL, NULL},

@@ -103,8 +103,8 @@ def missing_things_are_1():
     (FOLDER / "empty").mkdir()
     refused(3, "empty/manifest.json: No such file", "verify", FOLDER / "empty")
     refused(1, "nosuch.lua", "synth", "synth/nosuch", "-o", "x.gguf")
-    refused(1, "--arch: no target 'nosuch'", "plan", "-m", synth("tiny.gguf"), "--arch", "nosuch")
-    refused(1, "--kv: 'q4_0' is no type of keys and values; there are f16, q8_0", "plan", "-m", "x", "--kv", "q4_0")
+    refused(2, "--arch: no target 'nosuch'", "plan", "-m", synth("tiny.gguf"), "--arch", "nosuch")
+    refused(2, "--kv: 'q4_0' is none of f16, q8_0", "plan", "-m", "x", "--kv", "q4_0")
     refused(1, "not a regular file", "inspect", FOLDER)
     assert not (FOLDER / "x.gguf").exists()
 
@@ -113,7 +113,9 @@ def limits_name_what_would_do():
     model = synth("tiny.gguf")
     refused(1, "--ctx is 4097; the model file says context_length 4096, the largest that would do", "plan", "-m", model,
             "--ctx", 4097)
-    refused(1, "--chunk is 129, more than --ctx 128", "plan", "-m", model, "--ctx", 128, "--chunk", 129)
+    refused(1, "--chunk is 4097, more than --ctx 4096", "plan", "-m", model, "--chunk", 4097)
+    refused(2, "--chunk is 129, more than --ctx 128", "plan", "-m", model, "--ctx", 128, "--chunk", 129)
+    refused(2, "--json and --dump exclude each other", "plan", "-m", model, "--json", "--dump", "prove")
 
 
 # ---- reading commands

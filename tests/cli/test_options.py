@@ -1,8 +1,10 @@
 """Every option of every command of lagen, of an emitted program and of its server, as a hostile user gives them: out
 of range, 0, -1, huge, no number, empty, twice, without a value, cut short, behind `--`.
 
-The options are read from --help; one that has no row in OPTIONS below, or a row that no --help shows, fails. A usage
+The options are read from --help; one that has no row in COMMANDS below, or a row that no --help shows, fails. A usage
 error is status 2 and one line that names the option, the value and what would do; nothing is clamped.
+What is wrong whatever files and machine hold is usage, so an unknown word is 2 for every option that takes words
+(Word); a file that cannot be read, or an input that does not suit, is 1 (Name).
 Takes the build folder as argument (default: build)."""
 import pathlib
 import re
@@ -44,57 +46,69 @@ class Repeat:
 
 
 class Name:
-    """A path or a word. `bad`: a value, the status, what the refusal says; tried behind the command's BASE."""
+    """A path, or a name that somebody else gives. `bad`: a value, the status, what the refusal says; tried behind
+    the command's BASE."""
 
     def __init__(self, *bad):
         self.bad = bad
 
 
+class Word(Name):
+    """One of a list of words: those between | in --help, or of a list told elsewhere, and `says` is what a refusal
+    says behind the option's name. `bad` as of Name."""
+
+    def __init__(self, *bad, says=None):
+        super().__init__(*bad)
+        self.says = says
+
+
 NO_FILE = ("nosuch", 1, "nosuch: No such file")
 NOT_A_FILE = (str(FOLDER), 1, "not a regular file")
 THREADS = {"--threads": Uint(1, 1024), "--chunk": Uint(1, 16),
-           "--device": Name(("0", 1, "device '0': this program runs on the CPU"))}
+           "--device": Word(says="this program runs on the CPU")}
 TEXT = {"--prompt": Text(), "--file": Name(NO_FILE, NOT_A_FILE), "--special": Flag()}
 SAMPLING = {
     "--n-predict": Uint(0, 1 << 30), "--temp": Real(0, 1000), "--top-k": Uint(0, 259), "--top-p": Real(0, 1),
     "--min-p": Real(0, 1), "--repeat-penalty": Real(0.01, 100), "--repeat-last-n": Uint(0, 256),
     "--seed": Uint(0, 2**32 - 1), "--greedy": Flag(), "--stop": Repeat(),
-    "--thinking": Name(("maybe", 2, "--thinking: 'maybe' is neither on nor off"))}
+    "--thinking": Word()}
 LIST = ("x", 2, "'x' does not begin with a number in 0..256"), ("1,,2", 2, "',2' does not begin with a number"), \
     ("257", 2, "'257' does not begin with a number in 0..256"), ("-1", 2, "'-1' does not"), ("1,", 2, "'' does not"), \
     ("99999999999999999999", 2, "does not begin with a number in 0..256")
-TYPE = ("nosuch", 1, "--types nosuch: tensor 'token_embd.weight': 'nosuch' is not the name of a tensor type")
 MODEL = {
     "--model": Name(NO_FILE, NOT_A_FILE, ("/dev/zero", 1, "/dev/zero: not a regular file")),
-    "--arch": Name(("nosuch", 1, "--arch: no target 'nosuch'; `lagen targets` lists")),
+    "--arch": Word(says="; `lagen targets` lists those there are"),
     "--ctx": Uint(1, 16777216), "--slots": Uint(1, 1024), "--chunk": Uint(1, 131072, auto=True),
     "--ram": Uint(1, 2**50, size=True), "--vram": Uint(1, 2**50, size=True),
-    "--attn": Name(("bf16", 1, "--attn: 'bf16' is nothing that attention computes with; there are f16, f32")),
-    "--kv": Name(("q4_1", 1, "--kv: 'q4_1' is no type of keys and values; there are f16, q8_0")),
-    "--pre": Name(("nosuch", 1, "--pre: 'nosuch' is not known"), ("gpt", 1, "--pre: 'gpt' is not known")),
-    "--rope-mscale": Name(("key", 1, "--rope-mscale and --rope-beta say how YaRN is read; this model's")),
-    "--rope-beta": Name(("key", 1, "--rope-mscale and --rope-beta say how YaRN is read; this model's"))}
+    "--attn": Word(("f16", 2, "--attn: f16 needs tensor cores, and row x86-64-v3 has none")), "--kv": Word(),
+    "--pre": Word(("gpt", 2, "--pre: 'gpt' is not known"), says=" is not known; docs/tokenizers.md lists names"),
+    "--rope-mscale": Word(*[(v, 2, f"'{v}' is neither formula") for v in ("nan", "1e999", "-1", "0")],
+                          ("key", 1, "--rope-mscale and --rope-beta say how YaRN is read; this model's"),
+                          says=" is neither formula nor key nor a number above 0"),
+    "--rope-beta": Word(*[(v, 2, f"'{v}' is neither fixed") for v in ("1", "1,2,3", "1,nan", "1,2")],
+                        ("key", 1, "--rope-mscale and --rope-beta say how YaRN is read; this model's"),
+                        says=" is neither fixed nor key nor FAST,SLOW")}
 EMIT = {
     **MODEL, "--out": Name(("/dev/null", 1, "/dev/null: cannot make this directory"), ("/proc/x", 1, "/proc/x: cannot make")),
-    "--weights": Name(("melt", 2, "--weights: 'melt' is neither pack nor link")),
-    "--compiler": Name(("gcc", 2, "--compiler: 'gcc' is neither nvcc nor nvrtc"), ("nvcc", 2, "is for GPU kernels; x86-64-v3 is a CPU")),
-    "--host": Name(("x86-64-v3", 2, "--host names the CPU beside a GPU; x86-64-v3 is a CPU itself")),
+    "--weights": Word(), "--compiler": Word(("nvcc", 2, "is for GPU kernels; x86-64-v3 is a CPU")),
+    "--host": Word(("x86-64-v3", 2, "--host names the CPU beside a GPU; x86-64-v3 is a CPU itself"),
+                   says="; `lagen targets` lists those there are"),
     "--template": Name(NO_FILE, NOT_A_FILE)}
 
 # By program and command ("" where there is but one); what the command needs beside an option; its options.
 COMMANDS = {
     ("lagen", "synth"): (["synth/llama-tiny", "-o", "x.gguf"], {
         "--out": Name(("nosuch/x", 1, "nosuch/x: No such file"), (str(FOLDER), 1, "is not a regular file")),
-        "--types": Name(TYPE), "--layers": Uint(1, 512), "--seed": Uint(0, 2**32 - 1),
+        "--types": Word(says="is not the name of a tensor type"), "--layers": Uint(1, 512), "--seed": Uint(0, 2**32 - 1),
         "--distinct-rows": Uint(1, 2**32 - 1), "--header-only": Flag()}),
     ("lagen", "inspect"): (["m.gguf"], {"--json": Flag()}),
     ("lagen", "targets"): ([], {"--json": Flag()}),
     ("lagen", "verify"): (["p"], {"--replay": Flag()}),
     ("lagen", "report"): (["q"], {
         "--out": Name(("/nosuch/x", 1, "/nosuch/x")),
-        "--device": Name(("nosuch", 1, "--device: no device 'nosuch'; there are "), ("gb10", 1, "is no board for a program of x86-64-v3"))}),
+        "--device": Word(("gb10", 1, "is no board for a program of x86-64-v3"), says="; there are a100-80, ")}),
     ("lagen", "plan"): (["-m", "m.gguf", "--arch", "x86-64-v3"], {
-        **MODEL, "--json": Flag(), "--dump": Name(("nosuch", 2, "--dump: 'nosuch' is no step; there are graph, fuse"))}),
+        **MODEL, "--json": Flag(), "--dump": Word()}),
     ("lagen", "emit"): (["-m", "m.gguf", "--arch", "x86-64-v3", "-o", "e"], EMIT),
     ("lagen", "build"): (["-m", "m.gguf", "--arch", "x86-64-v3", "-o", "e"], {**EMIT, "--jobs": Uint(1, 1024)}),
     ("cli", "run"): (["-p", "hi"], {**TEXT, **SAMPLING, **THREADS, "--system": Text(), "--raw": Flag(), "--stats": Flag()}),
@@ -114,8 +128,8 @@ COMMANDS = {
     ("cli", "selftest"): ([], {**THREADS, "--bless": Flag(), "--launches": Flag()}),
     ("server", ""): ([], {
         "--host": Name(("nosuch.", 2, "nosuch.")), "--port": Uint(0, 65535), "--api-key-file": Name(NO_FILE),
-        "--allow-host": Repeat(), "--allow-origin": Repeat(), "--name": Name(), "--log": Name(("xml", 2, "'xml'")),
-        "--threads": Uint(1, 1024), "--device": Name(("0", 1, "device '0'")), "--slots": Uint(1, None), "--chunk": Uint(1, None),
+        "--allow-host": Repeat(), "--allow-origin": Repeat(), "--name": Name(), "--log": Word(),
+        "--threads": Uint(1, 1024), "--device": Word(says="this program runs on the CPU"), "--slots": Uint(1, None), "--chunk": Uint(1, None),
         "--prompt-rows": Uint(1, None), "--queue": Uint(0, 65536), "--connections": Uint(1, 65536),
         "--body-limit": Uint(1024, 1 << 30, size=True), "--header-timeout": Uint(1, 86400),
         "--min-rate": Uint(0, 1 << 30, size=True), "--keepalive": Uint(1, 3600), "--drain": Uint(0, 86400),
@@ -191,6 +205,16 @@ def name_errors(where, option, short, kind, base):
     return found
 
 
+def word_errors(where, option, short, value, kind, base):
+    """The one rule: a word that no list has is usage, whatever its option."""
+    words = value.split("|") if "|" in value else []
+    says = kind.says or "is none of " + ", ".join(words)
+    bad = ["nosuch", "nosuch" * 100, " " + (words or ["f16"])[0]] + [w[:-1] for w in words if w[:-1] not in words]
+    bad += [w.upper() for w in words] + [value] * bool(words) + [",".join(words)] * bool(words)
+    return [e for w in bad for e in refused(where, 2, [option, w[:20], "" if len(w) > 40 and not words else says],
+                                            *without(base, option, short), option, w)]
+
+
 def errors_of(where, short, option, value, kind, base):
     """Everything that is wrong with one option."""
     found = refused(where, 2, f"unknown option '{option}x'", f"{option}x")
@@ -206,7 +230,7 @@ def errors_of(where, short, option, value, kind, base):
     if short:
         found += refused(where, 2, f"{option} needs a value ({value})", short)
     if not isinstance(kind, Repeat):
-        good = str(kind.least if isinstance(kind, Uint) else kind.most if isinstance(kind, Real) else "x")
+        good = str(kind.least if isinstance(kind, Uint) else kind.most if isinstance(kind, Real) else value.split("|")[0] if isinstance(kind, Word) else "x")
         found += refused(where, 2, f"{option} is given twice", f"{option}={good}", short or option, good)
     if isinstance(kind, Uint):
         found += uint_errors(where, option, kind)
@@ -214,6 +238,10 @@ def errors_of(where, short, option, value, kind, base):
         found += real_errors(where, option, kind)
     elif isinstance(kind, Name):
         found += name_errors(where, option, short, kind, base)
+        if isinstance(kind, Word):
+            found += word_errors(where, option, short, value, kind, base)
+        else:
+            assert re.fullmatch("FILE|DIR|ADDRESS|ID,.*|N,.*", value) or option in ("--name", "--device"), f"{where} {option}: words?"
     return found
 
 
@@ -259,13 +287,13 @@ def check_all_commands_are_here(t):
 
 
 def check_yarn(t):
-    """What only a model with YaRN can be asked."""
+    """Of a model with YaRN the same is refused."""
     where = ("lagen", "plan")
     assert run("lagen", "synth", "synth/llama-yarn", "-o", "yarn.gguf").returncode == 0
     found = []
     for option, values in (("--rope-mscale", ("x", "nan", "1e999", "-1")), ("--rope-beta", ("x", "1", "1,2,3", "1,nan", "1,2"))):
         for v in values:
-            found += refused(where, 1, [option, v], "-m", "yarn.gguf", "--arch", "x86-64-v3", f"{option}={v}")
+            found += refused(where, 2, [option, v], "-m", "yarn.gguf", "--arch", "x86-64-v3", f"{option}={v}")
     t.check("lagen plan --rope-mscale and --rope-beta of a model with YaRN", not found, "\n".join(found))
 
 

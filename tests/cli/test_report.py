@@ -130,7 +130,7 @@ def a_board_by_name():
     assert "the board rtx5060ti-16" in page(out)[0] and "the board rtx5090" in page(out, "--device", "rtx5090")[0]
     text = lagen("report", out, "--device", "gb10", status=1)
     assert "--device: gb10 is no board for a program of sm_120a" in text
-    assert "--device: no device 'nosuch'; there are " in lagen("report", out, "--device", "nosuch", status=1)
+    assert "--device: no device 'nosuch'; there are " in lagen("report", out, "--device", "nosuch", status=2)
 
 
 HOSTILE = ["<script>alert(1)</script>", "\"' onload=x &amp; <b", "]]> --> </title></svg>", "caf\u00e9 \u202egnp.exe \u2066", "${x} %d"]

@@ -258,7 +258,7 @@ static void f16_where_it_can_be(void **state) {
         assert_true(lg_hw_find(cases[i].row, &hw, &e));
         assert_int_equal(lg_attn_choose(cases[i].asked, hw, cases[i].kv, cases[i].exact, &got, &e), cases[i].want != NULL);
         if (cases[i].want == NULL) {
-            assert_int_equal(e.code, LB_UNSUPPORTED);
+            assert_int_equal(e.code, LB_USAGE);
             assert_non_null(strstr(e.text, cases[i].says));
             assert_null(got);
         } else {

@@ -246,7 +246,7 @@ def heads_are_refused():
     for changes, options, says in (
         ({"attention__key_length": 72, "attention__value_length": 72}, [], "head size 72"),
         ({"attention__key_length": 48, "attention__value_length": 48}, ["--kv", "q8_0"], "48"),
-        ({}, ["--kv", "q4_0"], "'q4_0' is no type of keys and values"),
+        ({}, ["--kv", "q4_0"], "--kv: 'q4_0' is none of f16, q8_0"),
     ):
         size = changes.get("attention__key_length", HD)
         meta = keys(**changes, rope__dimension_count_swa=size)

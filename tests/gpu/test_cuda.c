@@ -432,12 +432,14 @@ static void several_devices_need_a_name(void **state) {
     (void)state;
     static const char *const names[] = {"1", "GPU-11000000-0000-0000-0000-000000000001", "gpu-1100",
                                         "0000:02:00.0", "02:00.0"};
-    static const char *const wrong[] = {"2",    "GPU-33", "2:00.0", "00:02:00.0",
-                                        "GPU-", "",       "banana"};
+    static const char *const absent[] = {"2", "GPU-3300", "2:00.0", "00:02:00.0"};
+    static const char *const wrong[] = {"GPU-33", "GPU-", "GPU-1", "GPU-110g", "", "banana", "abcdef", "99999", "-1"};
     refused("devices 2\n", NULL, LB_WRONG_BOX, "2 devices would do; name one by --device");
-    refused("devices 2\n", "GPU-1", LB_WRONG_BOX, "no device GPU-1");
+    for (size_t i = 0; i < sizeof absent / sizeof *absent; i++) {
+        refused("devices 2\n", absent[i], LB_WRONG_BOX, "no device");
+    }
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        refused("devices 2\n", wrong[i], LB_WRONG_BOX, "no device");
+        refused("devices 2\n", wrong[i], LB_USAGE, "is no index, no beginning of a UUID");
     }
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         running *r = begin("devices 2\n");
@@ -513,7 +515,7 @@ static void a_cpu_program_has_no_device(void **state) {
     rt_memory mem = {0};
     lb_err err = {0};
     assert_false(rt_memory_map_on(&cpu, "0", &mem, &err));
-    assert_int_equal(err.code, LB_BAD_VALUE);
+    assert_int_equal(err.code, LB_USAGE);
 }
 
 static void the_step_is_packed_close(void **state) {

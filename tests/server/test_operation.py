@@ -32,7 +32,7 @@ def test_usage_errors():
     for what, args in {
         "unknown option '--frobnicate'": ["--frobnicate"], "unexpected argument": ["more"],
         "--port": ["--port", "65536"], "1 to 4": ["--slots", "5"], "1 to 64": ["--chunk", "65"],
-        "neither text nor json": ["--log", "xml"], "no numeric": ["--host", "localhost"],
+        "'xml' is none of text, json": ["--log", "xml"], "no numeric": ["--host", "localhost"],
         "--name": ["--name", ""], "--drain": ["--drain", "-1"]}.items():
         status, out, err = call(*args)
         assert status == 2 and out == "" and err.count("\n") == 1 and what in err, (args, status, err)
