@@ -26,8 +26,8 @@ typedef struct rt_memory {
 bool rt_memory_map(const rt_model *model, rt_memory *out, lb_err *err);
 
 /* The same for a GPU program on the device that `wanted` names (index, UUID or PCI address; NULL:
- * the only one that fits). A CPU program refuses a name with LB_BAD_VALUE. Fails with LB_WRONG_BOX
- * and LB_RESOURCES. */
+ * the only one that fits). A CPU program, or what has the form of no name: LB_USAGE. Fails with
+ * LB_WRONG_BOX and LB_RESOURCES. */
 bool rt_memory_map_on(const rt_model *model, const char *wanted, rt_memory *out, lb_err *err);
 void rt_memory_unmap(rt_memory *m);
 

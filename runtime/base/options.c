@@ -12,12 +12,26 @@
 
 #include "base/num.h"
 
+static bool is(const char *name, const char *arg, size_t n) {
+    return name != NULL && strlen(name) == n && strncmp(name, arg, n) == 0;
+}
+
 static const lb_opt *find(const lb_command *c, const char *arg, size_t n) {
     for (uint32_t i = 0; i < c->n_options; i++) {
         const lb_opt *o = &c->options[i];
-        if ((strlen(o->name) == n && strncmp(o->name, arg, n) == 0) ||
-            (o->brief != NULL && strlen(o->brief) == n && strncmp(o->brief, arg, n) == 0)) {
+        if (is(o->name, arg, n) || is(o->brief, arg, n)) {
             return o;
+        }
+    }
+    return NULL;
+}
+
+/* The option of which arg is the beginning, but for a second dash: "-out", or "-ou". */
+static const lb_opt *one_dash(const lb_command *c, const char *arg) {
+    size_t n = strcspn(arg, "=");
+    for (uint32_t i = 0; n > 2 && i < c->n_options; i++) {
+        if (strncmp(c->options[i].name + 1, arg, n) == 0) {
+            return &c->options[i];
         }
     }
     return NULL;
@@ -143,24 +157,36 @@ static bool take(const lb_opt *o, const char *v, lb_err *err) {
     return true;
 }
 
-/* The option that argv[i] names, with its value from after '=' or, *next, from argv[i + 1]. */
-static const lb_opt *option_at(const lb_command *c, const char *arg, bool *next) {
+/* The option that arg names; its value stands in arg, behind '=' or a short name, or *value is
+ * NULL: a flag, or the value is the next argument. */
+static const lb_opt *option_at(const lb_command *c, const char *arg, const char **value) {
     size_t n = strcspn(arg, "=");
     const lb_opt *o = find(c, arg, n);
-    *next = o != NULL && o->kind != LB_OPT_FLAG && arg[n] == '\0';
-    return o;
+    *value = arg[n] == '=' ? arg + n + 1 : NULL;
+    if (o != NULL || arg[0] != '-' || arg[1] == '-' || arg[1] == '\0' || one_dash(c, arg) != NULL) {
+        return o;
+    }
+    o = find(c, arg, 2);
+    *value = arg + 2;
+    return o != NULL && o->kind != LB_OPT_FLAG ? o : NULL;
+}
+
+static bool unknown(const lb_command *c, const char *arg, lb_err *err) {
+    const lb_opt *meant = one_dash(c, arg);
+    return meant == NULL
+               ? lb_err_set(err, LB_USAGE, "unknown option '%s'; %s --help lists them", arg, c->name)
+               : lb_err_set(err, LB_USAGE, "unknown option '%s'; %s has two dashes", arg, meant->name);
 }
 
 /* One option at argv[*i]. `seen` has a place for each row. */
 static bool parse_option(const lb_command *c, int argc, char *const *argv, int *i, bool *seen,
                          lb_err *err) {
     const char *arg = argv[*i];
-    const char *value = strchr(arg, '=');
-    bool next = false;
-    bool unused = false;
-    const lb_opt *o = option_at(c, arg, &next);
+    const char *value = NULL;
+    const char *unused = NULL;
+    const lb_opt *o = option_at(c, arg, &value);
     if (o == NULL) {
-        return lb_err_set(err, LB_USAGE, "unknown option '%s'; %s --help lists them", arg, c->name);
+        return unknown(c, arg, err);
     }
     if (seen[o - c->options] && o->kind != LB_OPT_REPEAT) {
         return lb_err_set(err, LB_USAGE, "%s is given twice", o->name);
@@ -170,8 +196,8 @@ static bool parse_option(const lb_command *c, int argc, char *const *argv, int *
         return value == NULL ? take(o, NULL, err)
                              : lb_err_set(err, LB_USAGE, "%s takes no value", o->name);
     }
-    if (!next) {
-        return take(o, value + 1, err);
+    if (value != NULL) {
+        return take(o, value, err);
     }
     if (*i + 1 >= argc) {
         return lb_err_set(err, LB_USAGE, "%s needs a value (%s)", o->name, o->value);
@@ -189,12 +215,12 @@ static bool parse_option(const lb_command *c, int argc, char *const *argv, int *
 /* --help in an option's place; as an option's value it is a value. */
 static bool wants_help(const lb_command *c, int argc, char *const *argv) {
     for (int i = 0; i < argc && strcmp(argv[i], "--") != 0; i++) {
-        bool next = false;
+        const char *value = NULL;
         if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
             return true;
         }
-        option_at(c, argv[i], &next);
-        i += next;
+        const lb_opt *o = option_at(c, argv[i], &value);
+        i += o != NULL && o->kind != LB_OPT_FLAG && value == NULL;
     }
     return false;
 }

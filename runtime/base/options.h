@@ -1,6 +1,7 @@
 /* options.h -- command lines from a table: one table serves parsing, checking and --help.
  *
- * A command has options (`--name VALUE` or `--name=VALUE`, flags without a value) and positional
+ * A command has options (`--name VALUE` or `--name=VALUE`, flags without a value; `-n VALUE`, `-nVALUE`
+ * or `-n=VALUE` where there is a short name, unless that is the beginning of a long one) and positional
  * arguments, which are names too. Each value is checked against the type and range in its row;
  * nothing is clamped, nothing is read from the environment, and no option but a repeated one is
  * taken twice. Errors are LB_USAGE, one line, naming the option, the value and what would do.

@@ -73,6 +73,15 @@ static void good_lines(void **state) {
         assert_true(parse(&v, 3, w, &help, &e));
         assert_string_equal(v.word, words[i]);
     }
+    const char *glued[] = {"-n42", "-oa=b", "x"};
+    assert_true(parse(&v, 3, glued, &help, &e));
+    assert_int_equal(v.n, 42);
+    assert_string_equal(v.name, "a=b");
+    const char *dash[] = {"-o-f", "-n=7", "x"};
+    assert_true(parse(&v, 3, dash, &help, &e));
+    assert_string_equal(v.name, "-f");
+    const char *gh[] = {"-n4", "-h"};
+    assert_true(parse(&v, 2, gh, &help, &e) && help);
     const char *z[] = {"x", "--d", "-0.0e5"};
     assert_true(parse(&v, 3, z, &help, &e));
     assert_true(v.d == 0.0);
@@ -84,6 +93,16 @@ static void bad_lines(void **state) {
         {"unknown option '--bogus'", "f", "--bogus", NULL},
         {"unknown option '--=x'", "f", "--=x", NULL},
         {"--n needs a value (N)", "f", "--n", NULL},
+        {"--n: 'x' is not a whole number", "f", "-nx", NULL},
+        {"--n: 101 is out of range; it may be 1 to 100", "f", "-n101", NULL},
+        {"--n: '-1' is not a whole number", "f", "-n-1", NULL},
+        {"--n is given twice", "f", "-n1", "-n2"},
+        {"unknown option '-fx'; prog do --help", "f", "-fx", NULL},
+        {"unknown option '-x4'; prog do --help", "f", "-x4", NULL},
+        {"unknown option '-name=p'; --name has two dashes", "f", "-name=p", NULL},
+        {"unknown option '-na'; --name has two dashes", "f", "-na", NULL},
+        {"unknown option '-size'; --size has two dashes", "f", "-size", NULL},
+        {"--name needs a value (PATH), and '-n4' is an option; --name=-n4", "f", "-o", "-n4"},
         {"--n: 0 is out of range; it may be 1 to 100", "f", "--n=0", NULL},
         {"--n: 101 is out of range; it may be 1 to 100", "f", "--n=101", NULL},
         {"--n: 'x' is not a whole number", "f", "--n=x", NULL},

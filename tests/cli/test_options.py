@@ -229,9 +229,12 @@ def errors_of(where, short, option, value, kind, base):
     found += refused(where, 2, f"{option} needs a value ({value})", option)
     if short:
         found += refused(where, 2, f"{option} needs a value ({value})", short)
+    found += refused(where, 2, f"unknown option '{option[1:]}=x'; {option} has two dashes", f"{option[1:]}=x")
     if not isinstance(kind, Repeat):
         good = str(kind.least if isinstance(kind, Uint) else kind.most if isinstance(kind, Real) else value.split("|")[0] if isinstance(kind, Word) else "x")
         found += refused(where, 2, f"{option} is given twice", f"{option}={good}", short or option, good)
+        if short:  # a value may stand right behind a short name, there and nowhere else
+            found += refused(where, 2, f"{option} is given twice", short + good, option, good)
     if isinstance(kind, Uint):
         found += uint_errors(where, option, kind)
     elif isinstance(kind, Real):
