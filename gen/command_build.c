@@ -65,17 +65,19 @@ static bool make_image(void *arg, char hex[LB_DIGEST_HEX_BYTES], lb_err *err) {
     }
     uint8_t digest[LB_DIGEST_BYTES];
     unsigned last = 0;
+    const char *image = path;
+    const char *stamp_name = stamp;
     if (!lg_outdir_stage(q->b->folder, "weights.bin", &path, err) ||
         !lg_outdir_stage(q->b->folder, ".weights.stamp", &stamp, err)) {
         return false;
     }
-    const lg_pack_options o = {path, c->stop, c->progress, &last};
+    const lg_pack_options o = {path, image, c->stop, c->progress, &last};
     if (!lg_pack(r->plan, &o, digest, err)) {
         return false;
     }
     c->progress(&last, "packing weights", 1, 1);
     lb_digest_hex(digest, hex);
-    return lg_stamp_write(stamp, want, hex, err);
+    return lg_stamp_write(stamp, stamp_name, want, hex, err);
 }
 
 /* The C compiler for a row's host side: cc where this machine is of its kind, else the cross

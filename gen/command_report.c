@@ -1,7 +1,7 @@
 /* command_report.c -- `lagen report DIR`: a program's plan as one page of HTML. */
 #include <string.h>
 
-#include "base/file.h"
+#include "base/outfile.h"
 #include "command_parts.h"
 #include "report.h"
 
@@ -30,6 +30,13 @@ static bool board_of(const report_args *a, const lg_hw_row *hw, const lg_hw_devi
                       lg_hw_name(hw));
 }
 
+/* Whole or not at all; a link is followed, and nothing but a file is replaced. */
+static bool write_page(lg_context *c, const char *path, const lb_text *page, lb_err *err) {
+    lb_out out;
+    return lb_out_open(path, c->arena, &out, err) &&
+           lb_out_write(&out, page->data, page->n_bytes, err) && lb_out_finish(&out, err);
+}
+
 static bool report(lg_context *c, const report_args *a, lb_err *err) {
     lg_program p = {0};
     lg_host *host = NULL;
@@ -52,8 +59,7 @@ static bool report(lg_context *c, const report_args *a, lb_err *err) {
     if (ok && a->out == NULL) {
         lb_text_add_n(c->out, page.data, page.n_bytes);
     }
-    return ok && (a->out == NULL ||
-                  lb_write_file(a->out, page.data, page.n_bytes, true, NULL, err));
+    return ok && (a->out == NULL || write_page(c, a->out, &page, err));
 }
 
 bool lg_command_report(lg_context *c, int argc, char *const *argv, lb_err *err) {

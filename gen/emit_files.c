@@ -61,7 +61,7 @@ bool lg_emit_headers(lg_emitter *e, lb_err *err) {
     const char *dir = lb_format(e->arena, err, "%s/templates/lib", e->o->root);
     DIR *d = dir == NULL ? NULL : opendir(dir);
     if (d == NULL) {
-        return dir != NULL && lb_err_set(err, LB_IO, "%s: %s", dir, strerror(errno));
+        return dir != NULL && lb_err_set(err, LB_IO, "%s: cannot be read: %s", dir, strerror(errno));
     }
     const char *names[HEADERS_MAX];
     size_t n = 0;

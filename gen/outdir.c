@@ -98,7 +98,7 @@ static bool try_lock(lg_outdir *f, bool *again, lb_err *err) {
     int fd = open(f->lock_path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
     if (fd < 0) {
         *again = errno == ENOENT; /* so was the folder: it was made for nothing */
-        return lb_err_set(err, LB_IO, "%s: %s", f->lock_path, strerror(errno));
+        return lb_err_set(err, LB_IO, "%s: cannot make .lock in it: %s", f->path, strerror(errno));
     }
     if (fcntl(fd, F_SETLK, &whole) != 0) {
         int why = errno;
@@ -109,13 +109,12 @@ static bool try_lock(lg_outdir *f, bool *again, lb_err *err) {
         }
         close(fd);
         return busy ? held(f->path, &by, err)
-                    : lb_err_set(err, LB_IO, "%s: cannot be locked: %s", f->lock_path,
-                                 strerror(why));
+                    : lb_err_set(err, LB_IO, "%s: cannot be locked: %s", f->path, strerror(why));
     }
     if (fstat(fd, &ours) != 0 || stat(f->lock_path, &now) != 0 || ours.st_ino != now.st_ino) {
         close(fd);
         *again = true;
-        return lb_err_set(err, LB_IO, "%s: comes and goes", f->lock_path);
+        return lb_err_set(err, LB_IO, "%s: cannot be locked: its .lock comes and goes", f->path);
     }
     f->lock = fd;
     return true;
@@ -161,7 +160,7 @@ static bool is_own(const char *name) {
 static bool is_ours(const lg_outdir *f, lb_err *err) {
     DIR *d = opendir(f->path);
     if (d == NULL) {
-        return lb_err_set(err, LB_IO, "%s: %s", f->path, strerror(errno));
+        return lb_err_set(err, LB_IO, "%s: cannot be read: %s", f->path, strerror(errno));
     }
     char other[64] = "";
     for (struct dirent *e = readdir(d); e != NULL && other[0] == '\0'; e = readdir(d)) {
@@ -246,7 +245,8 @@ static bool place(const lg_outdir *f, const char *base, const char *name, const 
     char *dir = *path == NULL ? NULL
                               : lb_strndup(f->arena, *path,
                                            (uint64_t)(strrchr(*path, '/') - *path), err);
-    return dir != NULL && lb_make_dirs(dir, err);
+    return dir != NULL &&
+           (lb_make_dirs(dir, err) || lb_err_prefix(err, "%s/%s", f->path, name));
 }
 
 bool lg_outdir_stage(lg_outdir *f, const char *name, const char **path, lb_err *err) {
@@ -270,7 +270,7 @@ bool lg_outdir_write(lg_outdir *f, const char *name, const void *data, size_t n_
     }
     *changed = !lb_file_is(to, data, n_bytes);
     return !*changed || (lg_outdir_stage(f, name, &path, err) &&
-                         lb_write_plain(path, data, n_bytes, err));
+                         lb_write_plain(path, to, data, n_bytes, err));
 }
 
 bool lg_outdir_remove(lg_outdir *f, const char *name, lb_err *err) {

@@ -182,7 +182,8 @@ bool lg_pack(const lg_plan *plan, const lg_pack_options *o, uint8_t digest[LB_DI
     uint8_t root[LB_DIGEST_BYTES];
     image im = {.o = o, .total = plan->arena_bytes[LG_ARENA_WEIGHTS], .err = &why};
     lb_arena_init(&arena, "pack", UINT64_C(1) << 32);
-    bool ok = room(&im, plan, &arena) && lb_out_open(o->path, &arena, &im.out, &why);
+    bool ok = room(&im, plan, &arena) && 
+              lb_out_open_as(o->path, o->name != NULL ? o->name : o->path, &arena, &im.out, &why);
     if (ok) {
         ok = pack_all(&im, plan, &arena) && lb_digest_root(im.digests, im.total, root, &why) &&
              lb_out_finish(&im.out, &why);

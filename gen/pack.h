@@ -12,6 +12,7 @@ typedef void (*lg_progress_fn)(void *arg, const char *what, uint64_t done, uint6
 
 typedef struct lg_pack_options {
     const char *path; /* of the image; a temporary file beside it until it is whole */
+    const char *name; /* what errors call it; NULL: path */
     const volatile sig_atomic_t *stop; /* non-zero: give up with LB_CANCELLED; may be NULL */
     lg_progress_fn progress;           /* may be NULL */
     void *progress_arg;

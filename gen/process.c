@@ -122,7 +122,7 @@ bool lg_process_output(const char *program, const char *arg, const volatile sig_
     int ends[2];
     pid_t pid = 0;
     if (pipe(ends) != 0) {
-        return lb_err_set(err, LB_IO, "pipe: %s", strerror(errno));
+        return lb_err_set(err, LB_IO, "cannot make a pipe: %s", strerror(errno));
     }
     fcntl(ends[0], F_SETFD, FD_CLOEXEC);
     fcntl(ends[1], F_SETFD, FD_CLOEXEC);

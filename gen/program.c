@@ -69,7 +69,7 @@ bool lg_program_read(const char *dir, lb_arena *arena, lg_program *out, lb_err *
 bool lg_program_folder(const char *dir, lb_arena *arena, lb_err *err) {
     struct stat st;
     if (stat(dir, &st) != 0) {
-        return lb_err_set(err, LB_IO, "%s: %s", dir, strerror(errno));
+        return lb_err_set(err, LB_IO, "%s: cannot be read: %s", dir, strerror(errno));
     }
     return S_ISDIR(st.st_mode)
                ? lg_outdir_idle(dir, arena, err)

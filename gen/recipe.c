@@ -34,7 +34,7 @@ static bool list(const char *folder, lb_arena *arena, const char ***out, uint32_
     DIR *d = *out == NULL ? NULL : opendir(folder);
     if (d == NULL) {
         return *out != NULL &&
-               (errno == ENOENT || lb_err_set(err, LB_IO, "%s: %s", folder, strerror(errno)));
+               (errno == ENOENT || lb_err_set(err, LB_IO, "%s: cannot be read: %s", folder, strerror(errno)));
     }
     bool ok = true;
     for (struct dirent *e = readdir(d); ok && e != NULL; e = readdir(d)) {

@@ -46,7 +46,7 @@ bool lg_stamp_of(const lg_plan *plan, const lg_gguf *file, lb_arena *arena, cons
         struct stat st;
         const char *path = lg_gguf_file_at(file, i)->path;
         if (stat(path, &st) != 0) {
-            return lb_err_set(err, LB_IO, "%s: %s", path, strerror(errno));
+            return lb_err_set(err, LB_IO, "%s: cannot be looked at: %s", path, strerror(errno));
         }
         lb_text_printf(&t, "file %" PRIu32 " bytes %lld time %lld.%09ld inode %llu\n", i,
                        (long long)st.st_size, (long long)st.st_mtim.tv_sec, st.st_mtim.tv_nsec,
@@ -80,11 +80,12 @@ bool lg_stamp_fresh(const char *path, const char *want, const char *image, uint6
     return true;
 }
 
-bool lg_stamp_write(const char *path, const char *text, const char *hex, lb_err *err) {
+bool lg_stamp_write(const char *path, const char *name, const char *text, const char *hex,
+                    lb_err *err) {
     lb_arena a;
     lb_arena_init(&a, "stamp", 2 * STAMP_BYTES_MAX);
     const char *all = lb_format(&a, err, "%s%s\n", text, hex);
-    bool ok = all != NULL && lb_write_file(path, all, strlen(all), true, NULL, err);
+    bool ok = all != NULL && lb_write_plain(path, name, all, strlen(all), err);
     lb_arena_reset(&a);
     return ok;
 }

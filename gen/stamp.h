@@ -18,6 +18,9 @@ bool lg_stamp_of(const lg_plan *plan, const lg_gguf *file, lb_arena *arena, cons
  * An absent or unreadable stamp is not fresh; no failure. */
 bool lg_stamp_fresh(const char *path, const char *want, const char *image, uint64_t image_bytes,
                     char hex[LB_DIGEST_HEX_BYTES], bool *fresh, lb_err *err);
-bool lg_stamp_write(const char *path, const char *text, const char *hex, lb_err *err);
+
+/* Writes the stamp to `path`, from where its folder's owner puts it in place as `name`. */
+bool lg_stamp_write(const char *path, const char *name, const char *text, const char *hex,
+                    lb_err *err);
 
 #endif

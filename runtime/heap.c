@@ -44,12 +44,12 @@ bool rt_heap_limit(uint64_t n_bytes, uint64_t *limit, lb_err *err) {
         return lb_err_set(err, LB_IO, "/proc/self/status does not tell this process's memory");
     }
     if (getrlimit(RLIMIT_DATA, &r) != 0) {
-        return lb_err_set(err, LB_IO, "RLIMIT_DATA: %s", strerror(errno));
+        return lb_err_set(err, LB_IO, "cannot ask for RLIMIT_DATA: %s", strerror(errno));
     }
     if (r.rlim_max == RLIM_INFINITY || most < r.rlim_max) {
         r.rlim_cur = (rlim_t)most;
         if (setrlimit(RLIMIT_DATA, &r) != 0) {
-            return lb_err_set(err, LB_IO, "RLIMIT_DATA of %" PRIu64 " bytes: %s", most,
+            return lb_err_set(err, LB_IO, "cannot set RLIMIT_DATA to %" PRIu64 " bytes: %s", most,
                               strerror(errno));
         }
     }

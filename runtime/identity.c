@@ -50,7 +50,7 @@ bool rt_cpu_flags(char *out, size_t size, lb_err *err) {
 bool rt_cpu_flags(char *out, size_t size, lb_err *err) {
     FILE *f = fopen("/proc/cpuinfo", "re");
     if (f == NULL) {
-        return lb_err_set(err, LB_IO, "/proc/cpuinfo: %s", strerror(errno));
+        return lb_err_set(err, LB_IO, "/proc/cpuinfo: cannot be read: %s", strerror(errno));
     }
     bool found = false;
     while (!found && fgets(out, size > INT32_MAX ? INT32_MAX : (int)size, f) != NULL) {

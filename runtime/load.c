@@ -69,7 +69,7 @@ bool rt_program_dir(char *out, size_t size, lb_err *err) {
     char path[PATH_MAX];
     ssize_t n = readlink("/proc/self/exe", path, sizeof path - 1);
     if (n <= 0) {
-        return lb_err_set(err, LB_IO, "/proc/self/exe: %s", strerror(errno));
+        return lb_err_set(err, LB_IO, "/proc/self/exe: cannot be read: %s", strerror(errno));
     }
     path[n] = '\0';
     char *slash = strrchr(path, '/');

@@ -121,10 +121,11 @@ static bool open_dir(rt_disk *d, lb_err *err) {
     if ((mkdir(path, 0700) != 0 && errno != EEXIST) ||
         (d->dir = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)) < 0 ||
         (d->lock = openat(d->dir, "lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600)) < 0) {
-        return lb_err_set(err, LB_IO, "%s: %s", path, strerror(errno));
+        return lb_err_set(err, LB_IO, "%s: cannot be used: %s", path, strerror(errno));
     }
     if (flock(d->lock, LOCK_EX | LOCK_NB) != 0) {
-        return lb_err_set(err, errno == EWOULDBLOCK ? LB_RESOURCES : LB_IO, "%s: %s", path,
+        return lb_err_set(err, errno == EWOULDBLOCK ? LB_RESOURCES : LB_IO,
+                          "%s: cannot be locked: %s", path,
                           errno == EWOULDBLOCK ? "another process uses it" : strerror(errno));
     }
     unlinkat(d->dir, TEMP, 0); /* of a process that was killed */

@@ -195,7 +195,7 @@ static bool look_at_all(rt_disk *d, list *l, lb_err *err) {
         if (fd >= 0) {
             close(fd);
         }
-        return lb_err_set(err, LB_IO, "%s: %s", d->o.dir, strerror(errno));
+        return lb_err_set(err, LB_IO, "%s: cannot be read: %s", d->o.dir, strerror(errno));
     }
     bool ok = true;
     for (struct dirent *e = readdir(dir); ok && e != NULL; e = readdir(dir)) {

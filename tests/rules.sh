@@ -84,6 +84,12 @@ code '\b(gets|strcat|sprintf|vsprintf|strtok|alloca|system|popen|getenv|rand|sra
     grep -vE '^(gen/nvrtc|runtime/(cuda|recorder)/[a-z_]*)\.c:.*getenv' | # toolkit and driver
     rule "no functions with hidden state or without bounds"
 
+# A path and the system's reason alone do not tell what was tried.
+awk '/lb_err_set\(/ { text = ""; open = 1; at = FILENAME ":" FNR }
+     open { text = text $0 }
+     /;/ { if (open && text ~ /strerror\(/ && text !~ /cannot/ && text !~ /"%s", strerror/) print at ": " text; open = 0 }' \
+    $gen $runtime | rule "errors of the system say what was tried"
+
 # B14: same inputs, same bytes
 grep -nE '__DATE__|__TIME__|__TIMESTAMP__' $gen $runtime $templates /dev/null | rule "no dates in what is made"
 grep -nE '\b(pairs|next)\(' $templates /dev/null | grep -vE 'sorted_pairs\(|ipairs\(' |

@@ -19,7 +19,7 @@ bool lb_console_init(lb_err *err) {
         /* the lowest free descriptor is this one, for those below are open */
         if (fcntl(fd, F_GETFD) < 0 &&
             open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) < 0) {
-            return lb_err_set(err, LB_IO, "/dev/null: %s", strerror(errno));
+            return lb_err_set(err, LB_IO, "/dev/null: cannot be opened: %s", strerror(errno));
         }
     }
     return true;
@@ -40,6 +40,6 @@ bool lb_console_flush(lb_err *err) {
         return lb_err_set(err, LB_CLOSED, "standard output: nobody reads it");
     }
     /* after an earlier write that failed errno speaks of something else by now */
-    return lb_err_set(err, LB_IO, "standard output: %s",
+    return lb_err_set(err, LB_IO, "standard output: cannot be written: %s",
                       why != 0 ? strerror(why) : "not all of it could be written");
 }

@@ -16,7 +16,7 @@ enum { PATH_BYTES = 4096 };
 static bool open_regular(const char *path, int *fd, uint64_t *n_bytes, lb_err *err) {
     int f = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (f < 0) {
-        return lb_err_set(err, LB_IO, "%s: %s", path, strerror(errno));
+        return lb_err_set(err, LB_IO, "%s: cannot be read: %s", path, strerror(errno));
     }
     struct stat st;
     if (fstat(f, &st) != 0 || !S_ISREG(st.st_mode)) {
@@ -120,13 +120,14 @@ static bool write_all(int fd, const char *p, size_t n) {
     return true;
 }
 
-/* A new file at `path`, or nothing there. */
-static bool write_new(const char *path, const void *data, size_t n_bytes, bool sync, lb_err *err) {
+/* A new file at `path`, or nothing there; `name` for errors. */
+static bool write_new(const char *path, const char *name, const lb_map *data, bool sync,
+                      lb_err *err) {
     int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
     if (fd < 0) {
-        return lb_err_set(err, LB_IO, "%s: %s", path, strerror(errno));
+        return lb_err_set(err, LB_IO, "%s: cannot be made: %s", name, strerror(errno));
     }
-    bool ok = write_all(fd, data, n_bytes) && (!sync || fsync(fd) == 0);
+    bool ok = write_all(fd, (const char *)data->data, data->n_bytes) && (!sync || fsync(fd) == 0);
     int why = errno;
     if (close(fd) != 0 && ok) {
         why = errno;
@@ -134,14 +135,15 @@ static bool write_new(const char *path, const void *data, size_t n_bytes, bool s
     }
     if (!ok) {
         unlink(path);
-        return lb_err_set(err, LB_IO, "%s: cannot write %zu bytes: %s", path, n_bytes,
-                          strerror(why));
+        return lb_err_set(err, LB_IO, "%s: cannot write %" PRIu64 " bytes: %s", name,
+                          data->n_bytes, strerror(why));
     }
     return true;
 }
 
-bool lb_write_plain(const char *path, const void *data, size_t n_bytes, lb_err *err) {
-    return write_new(path, data, n_bytes, false, err);
+bool lb_write_plain(const char *path, const char *name, const void *data, size_t n_bytes,
+                    lb_err *err) {
+    return write_new(path, name, &(lb_map){data, n_bytes}, false, err);
 }
 
 bool lb_write_file(const char *path, const void *data, size_t n_bytes, bool only_if_changed,
@@ -153,7 +155,7 @@ bool lb_write_file(const char *path, const void *data, size_t n_bytes, bool only
         if (n < 0 || n >= PATH_BYTES) {
             return lb_err_set(err, LB_LIMIT, "%s: path of more than %d bytes", path, PATH_BYTES);
         }
-        if (!write_new(temp, data, n_bytes, true, err)) {
+        if (!write_new(temp, path, &(lb_map){data, n_bytes}, true, err)) {
             return false;
         }
         if (rename(temp, path) != 0) {

@@ -32,8 +32,9 @@ bool lb_write_file(const char *path, const void *data, size_t n_bytes, bool only
                    bool *changed, lb_err *err);
 
 /* The same where a caller sees to the rest: no temporary name, not flushed to the disk. Nothing is
- * left at `path` on failure. */
-bool lb_write_plain(const char *path, const void *data, size_t n_bytes, lb_err *err);
+ * left at `path` on failure. `name` is what errors call it: the file that it becomes. */
+bool lb_write_plain(const char *path, const char *name, const void *data, size_t n_bytes,
+                    lb_err *err);
 
 /* mkdir -p. An existing directory is fine; an existing file of that name is LB_IO. */
 bool lb_make_dirs(const char *path, lb_err *err);

@@ -22,28 +22,33 @@ enum { PATH_BYTES = 4096 };
 static bool failed(lb_out *o, int why, lb_err *err) {
     off_t end = lseek(o->fd, 0, SEEK_CUR);
     lb_out_abort(o);
-    return lb_err_set(err, LB_IO, "%s: cannot write past byte %" PRIu64 ": %s", o->path,
+    return lb_err_set(err, LB_IO, "%s: cannot write past byte %" PRIu64 ": %s", o->name,
                       end < 0 ? o->n_bytes : (uint64_t)end, strerror(why));
 }
 
 /* The file that a symbolic link names: it is that one which gets new content, and not the link that
  * is replaced (/dev/stdout is one). */
-static bool follow(const char **path, char real[PATH_MAX], lb_err *err) {
+static bool follow(const char **path, const char *name, char real[PATH_MAX], lb_err *err) {
     struct stat st;
     if (lstat(*path, &st) != 0 || !S_ISLNK(st.st_mode)) {
         return true;
     }
     if (realpath(*path, real) == NULL) {
-        return lb_err_set(err, LB_IO, "%s: a symbolic link to nothing: %s", *path, strerror(errno));
+        return lb_err_set(err, LB_IO, "%s: a symbolic link that cannot be followed: %s", name,
+                          strerror(errno));
     }
     *path = real;
     return true;
 }
 
 bool lb_out_open(const char *path, lb_arena *arena, lb_out *out, lb_err *err) {
+    return lb_out_open_as(path, path, arena, out, err);
+}
+
+bool lb_out_open_as(const char *path, const char *name, lb_arena *arena, lb_out *out, lb_err *err) {
     struct stat st;
     char real[PATH_MAX];
-    if (!follow(&path, real, err)) {
+    if (!follow(&path, name, real, err)) {
         return false;
     }
     if (strlen(path) > PATH_BYTES - 32) {
@@ -51,18 +56,19 @@ bool lb_out_open(const char *path, lb_arena *arena, lb_out *out, lb_err *err) {
                           PATH_BYTES - 32);
     }
     if (stat(path, &st) == 0 && !S_ISREG(st.st_mode)) {
-        return lb_err_set(err, LB_IO, "%s: exists and is not a regular file", path);
+        return lb_err_set(err, LB_IO, "%s: exists and is not a regular file", name);
     }
     lb_out o = {.fd = -1};
     o.path = lb_strndup(arena, path, strlen(path), err);
+    o.name = lb_strndup(arena, name, strlen(name), err);
     o.temp = lb_format(arena, err, "%s.tmp%ld", path, (long)getpid());
     o.buffer = lb_alloc(arena, LB_OUT_BUFFER_BYTES, err);
-    if (o.path == NULL || o.temp == NULL || o.buffer == NULL) {
+    if (o.path == NULL || o.name == NULL || o.temp == NULL || o.buffer == NULL) {
         return false;
     }
     o.fd = open(o.temp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
     if (o.fd < 0) {
-        return lb_err_set(err, LB_IO, "%s: %s", o.path, strerror(errno));
+        return lb_err_set(err, LB_IO, "%s: cannot be made: %s", o.name, strerror(errno));
     }
     *out = o;
     return true;
@@ -132,7 +138,7 @@ bool lb_out_finish(lb_out *o, lb_err *err) {
     if (close(fd) != 0 || rename(o->temp, o->path) != 0) {
         int why = errno;
         unlink(o->temp);
-        return lb_err_set(err, LB_IO, "%s: %s", o->path, strerror(why));
+        return lb_err_set(err, LB_IO, "%s: cannot be put in place: %s", o->name, strerror(why));
     }
     return true;
 }

@@ -14,8 +14,8 @@
 
 typedef struct lb_out {
     int fd; /* -1 when nothing is open */
-    const char *path;
-    const char *temp;
+    const char *path, *temp;
+    const char *name; /* in errors: the path as it was given, or what the file becomes later */
     uint8_t *buffer; /* LB_OUT_BUFFER_BYTES */
     size_t n_buffered;
     uint64_t n_bytes; /* written so far, buffered and skipped ones included */
@@ -26,6 +26,9 @@ enum { LB_OUT_BUFFER_BYTES = 1 << 16 };
 /* Starts a file. Names and buffer lie in the arena, which must outlive the lb_out. Refuses a path
  * that holds anything but a regular file (LB_IO) and one too long (LB_LIMIT). */
 bool lb_out_open(const char *path, lb_arena *arena, lb_out *out, lb_err *err);
+
+/* The same for a file that takes another's place later: errors call it `name`. */
+bool lb_out_open_as(const char *path, const char *name, lb_arena *arena, lb_out *out, lb_err *err);
 
 /* Appends. On failure (LB_IO) the file is aborted; only lb_out_abort may follow. */
 bool lb_out_write(lb_out *o, const void *data, size_t n_bytes, lb_err *err);

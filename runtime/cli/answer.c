@@ -33,7 +33,7 @@ static bool check_greedy(const rt_cli_sampling *s, lb_err *err) {
 
 static bool random_seed(uint32_t *seed, lb_err *err) {
     if (getrandom(seed, sizeof *seed, 0) != (ssize_t)sizeof *seed) {
-        return lb_err_set(err, LB_IO, "no random seed: %s; give one by --seed", strerror(errno));
+        return lb_err_set(err, LB_IO, "cannot draw a seed: %s; give one by --seed", strerror(errno));
     }
     return true;
 }

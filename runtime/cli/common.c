@@ -108,7 +108,7 @@ static bool read_stdin(rt_cli *c, const char **text, size_t *n_bytes, lb_err *er
             continue;
         }
         if (got < 0) {
-            return lb_err_set(err, LB_IO, "standard input: %s", strerror(errno));
+            return lb_err_set(err, LB_IO, "standard input: cannot be read: %s", strerror(errno));
         }
         if (got == 0) {
             *text = buf;

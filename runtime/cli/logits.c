@@ -103,7 +103,7 @@ static bool show(void *arg, uint32_t pos, const float *logits, lb_err *err) {
         return lb_out_write(&s->file, logits, n * sizeof logits[0], err);
     }
     if (fwrite(logits, sizeof logits[0], n, s->stream) != n) {
-        return lb_err_set(err, LB_IO, "%s: %s", s->raw, strerror(errno));
+        return lb_err_set(err, LB_IO, "%s: cannot be written: %s", s->raw, strerror(errno));
     }
     return true;
 }
@@ -157,11 +157,11 @@ static bool to_stream(rt_cli *c, const options *o, const uint32_t *ids, uint32_t
                       lb_err *err) {
     s->stream = fopen(o->raw, "wbe");
     if (s->stream == NULL) {
-        return lb_err_set(err, LB_IO, "%s: %s", o->raw, strerror(errno));
+        return lb_err_set(err, LB_IO, "%s: cannot be opened: %s", o->raw, strerror(errno));
     }
     bool ok = feed(c, o, ids, n, s, err);
     if (fclose(s->stream) != 0 && ok) {
-        ok = lb_err_set(err, LB_IO, "%s: %s", o->raw, strerror(errno));
+        ok = lb_err_set(err, LB_IO, "%s: cannot be written: %s", o->raw, strerror(errno));
     }
     return ok;
 }

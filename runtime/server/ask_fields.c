@@ -106,7 +106,7 @@ static bool read_seed(rt_ask *a, lb_err *err) {
         return true;
     }
     return getrandom(&a->params.seed, sizeof a->params.seed, 0) == sizeof a->params.seed ||
-           lb_err_set(err, LB_IO, "no random seed: %s", strerror(errno));
+           lb_err_set(err, LB_IO, "cannot draw a seed: %s", strerror(errno));
 }
 
 static bool read_token_id(const char *text, uint32_t n_vocab, uint32_t *out, lb_err *err) {

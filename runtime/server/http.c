@@ -442,8 +442,8 @@ static bool make_address(const rt_server_config *c, address *a) {
 }
 
 static bool no_port(const rt_server_config *c, lb_err *err) {
-    return lb_err_set(err, LB_IO, "%s port %u: %s", c->host, (unsigned)c->port,
-                      errno != 0 ? strerror(errno) : "cannot listen");
+    return lb_err_set(err, LB_IO, "cannot listen at %s port %u: %s", c->host, (unsigned)c->port,
+                      errno != 0 ? strerror(errno) : "the system does not say why");
 }
 
 bool rt_http_try(const rt_server_config *c, lb_err *err) {

@@ -49,7 +49,9 @@ def refusal(p, what):
     """What is wrong with the way in which a command failed."""
     lines = [x for x in p.stderr.splitlines() if not x.endswith(" %")]
     ok = p.returncode == 1 and p.stdout == "" and len(lines) == 1 and any(r in lines[0] for r in REASONS)
-    assert ok and len(lines[0].split(": ")) >= 3, f"{what}: status {p.returncode}: {p.stderr}{p.stdout}"
+    assert ok and len(lines[0].split(": ")) >= 4, f"{what}: status {p.returncode}: {p.stderr}{p.stdout}"
+    told = lines[0].split(": ")[1]  # what was asked for, not where it waits meanwhile
+    assert not any(x in told for x in (".tmp", ".staged", ".lock")) and ": cannot " in lines[0], f"{what}: {lines[0]}"
 
 
 def content(folder):

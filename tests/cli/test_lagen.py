@@ -96,12 +96,12 @@ def usage_errors_are_2():
 
 def missing_things_are_1():
     for command in ("plan", "emit", "build"):
-        refused(1, "nosuch.gguf: No such file", command, "-m", "nosuch.gguf")
-    refused(1, "nosuch.gguf: No such file", "inspect", "nosuch.gguf")
-    refused(1, "nosuch: No such file", "verify", "nosuch")
+        refused(1, "nosuch.gguf: cannot be read: No such file", command, "-m", "nosuch.gguf")
+    refused(1, "nosuch.gguf: cannot be read: No such file", "inspect", "nosuch.gguf")
+    refused(1, "nosuch: cannot be read: No such file", "verify", "nosuch")
     refused(1, "tiny.gguf: not a folder", "verify", synth("tiny.gguf"))
     (FOLDER / "empty").mkdir()
-    refused(3, "empty/manifest.json: No such file", "verify", FOLDER / "empty")
+    refused(3, "empty/manifest.json: cannot be read: No such file", "verify", FOLDER / "empty")
     refused(1, "nosuch.lua", "synth", "synth/nosuch", "-o", "x.gguf")
     refused(2, "--arch: no target 'nosuch'", "plan", "-m", synth("tiny.gguf"), "--arch", "nosuch")
     refused(2, "--kv: 'q4_0' is none of f16, q8_0", "plan", "-m", "x", "--kv", "q4_0")
@@ -116,6 +116,39 @@ def limits_name_what_would_do():
     refused(1, "--chunk is 4097, more than --ctx 4096", "plan", "-m", model, "--chunk", 4097)
     refused(2, "--chunk is 129, more than --ctx 128", "plan", "-m", model, "--ctx", 128, "--chunk", 129)
     refused(2, "--json and --dump exclude each other", "plan", "-m", model, "--json", "--dump", "prove")
+
+
+def errors_name_what_was_written():
+    """Not a file that waits for its place, nor a lock; and they say what was tried."""
+    model = synth("tiny.gguf")
+    emit = ("emit", "-m", model, "--arch", "x86-64-v3", "--weights", "link", "-o")
+    assert lagen(*emit, "written").returncode == 0
+    (FOLDER / "loop").symlink_to("loop")
+    (FOLDER / "lost").symlink_to("nowhere/x")
+    (FOLDER / "locked" / ".lock").mkdir(parents=True)
+    os.mkfifo(FOLDER / "pipe")
+    (FOLDER / "taken").mkdir()
+    (FOLDER / "taken" / ".lock").symlink_to("loop")
+    files = {"nodir/x": "nodir/x: cannot be made: No such file", "/proc/x": "/proc/x: cannot be made: ",
+             "written": "written: ", "loop": "loop: ", "pipe": "pipe: exists and is not a regular file", "written/manifest.json/x": "written/manifest.json/x: cannot be made: Not a directory"}
+    for command in (("synth", "synth/llama-tiny", "-o"), ("report", "written", "-o")):
+        for path, says in files.items():
+            errors_name(command, path, says)
+    errors_name(("synth", "synth/llama-tiny", "-o"), "lost", "lost: a symbolic link that cannot be followed: No such file")
+    for path, says in {"/proc/x": "/proc/x: cannot make this directory: ", "loop": "loop: cannot make this directory: ",
+                       "locked": "locked: cannot make .lock in it: Is a directory",
+                       "taken": "taken: cannot make .lock in it: Too many levels"}.items():
+        errors_name(emit, path, says)
+    for command in (("inspect",), ("plan", "-m"), ("emit", "-o", "new", "-m"), ("verify",), ("report",)):
+        errors_name(command, "loop", "loop: cannot be read: Too many levels")
+    assert not (FOLDER / "new").exists() and not list(FOLDER.rglob("*.tmp*"))
+
+
+def errors_name(command, path, says):
+    p = lagen(*command, path)
+    told = p.stderr.split(": ")
+    assert p.returncode == 1 and says in p.stderr and p.stderr.startswith("lagen: " + says.split(": ")[0] + ": "), p.stderr
+    assert told[1] == path and (": cannot " in p.stderr or ": exists" in p.stderr or "that cannot" in p.stderr), p.stderr
 
 
 # ---- reading commands
@@ -365,7 +398,7 @@ def a_closed_pipe_is_no_crash():
     p = subprocess.run(f"'{LAGEN}' targets --json | head -c 1", shell=True, capture_output=True)
     assert p.returncode == 0 and p.stderr == b""
     p = subprocess.run(f"'{LAGEN}' targets > /dev/full", shell=True, capture_output=True, text=True)
-    assert p.returncode == 1 and "lagen: standard output: No space left on device" in p.stderr
+    assert p.returncode == 1 and "lagen: standard output: cannot be written: No space left on device" in p.stderr
 
 
 # ---- verifying
@@ -524,7 +557,8 @@ def main():
     if not LAGEN.exists():
         t.skip("the command line", f"no {LAGEN.name} here")
         return t.done()
-    for test in (help_is_there, usage_errors_are_2, missing_things_are_1, limits_name_what_would_do, json_is_json,
+    for test in (help_is_there, usage_errors_are_2, missing_things_are_1, limits_name_what_would_do,
+                 errors_name_what_was_written, json_is_json,
                  plan_text_and_json_agree, dumps_are_stable, every_cpu_row_plans, a_66_gib_model_is_planned_at_once,
                  header_only_plans_like_the_whole, two_folders_are_byte_identical, a_second_emit_writes_nothing,
                  another_context_leaves_no_old_kernels,

@@ -62,7 +62,7 @@ class Word(Name):
         self.says = says
 
 
-NO_FILE = ("nosuch", 1, "nosuch: No such file")
+NO_FILE = ("nosuch", 1, "nosuch: cannot be read: No such file")
 NOT_A_FILE = (str(FOLDER), 1, "not a regular file")
 THREADS = {"--threads": Uint(1, 1024), "--chunk": Uint(1, 16),
            "--device": Word(says="this program runs on the CPU")}
@@ -98,14 +98,14 @@ EMIT = {
 # By program and command ("" where there is but one); what the command needs beside an option; its options.
 COMMANDS = {
     ("lagen", "synth"): (["synth/llama-tiny", "-o", "x.gguf"], {
-        "--out": Name(("nosuch/x", 1, "nosuch/x: No such file"), (str(FOLDER), 1, "is not a regular file")),
+        "--out": Name(("nosuch/x", 1, "nosuch/x: cannot be made: No such file"), (str(FOLDER), 1, "is not a regular file")),
         "--types": Word(says="is not the name of a tensor type"), "--layers": Uint(1, 512), "--seed": Uint(0, 2**32 - 1),
         "--distinct-rows": Uint(1, 2**32 - 1), "--header-only": Flag()}),
     ("lagen", "inspect"): (["m.gguf"], {"--json": Flag()}),
     ("lagen", "targets"): ([], {"--json": Flag()}),
     ("lagen", "verify"): (["p"], {"--replay": Flag()}),
     ("lagen", "report"): (["q"], {
-        "--out": Name(("/nosuch/x", 1, "/nosuch/x")),
+        "--out": Name(("/nosuch/x", 1, "/nosuch/x: cannot be made: No such file")),
         "--device": Word(("gb10", 1, "is no board for a program of x86-64-v3"), says="; there are a100-80, ")}),
     ("lagen", "plan"): (["-m", "m.gguf", "--arch", "x86-64-v3"], {
         **MODEL, "--json": Flag(), "--dump": Word()}),
@@ -118,7 +118,7 @@ COMMANDS = {
         **TEXT, **THREADS, "--no-bos": Flag(), "--all": Flag(), "--top": Uint(1, 259),
         "--ids": Name(("259", 2, "--ids: '259' does not begin with a token id in 0..258"), ("-1", 2, "'-1' does not begin"),
                       ("1,", 2, "'' does not"), ("x", 2, "'x' does not")),
-        "--raw": Name(("nosuch/x", 1, "nosuch/x: No such file")), "--trace": Name(("nosuch/x", 1, "nosuch/x: No such file"))}),
+        "--raw": Name(("nosuch/x", 1, "nosuch/x: cannot be made: No such file")), "--trace": Name(("nosuch/x", 1, "nosuch/x: cannot be made: No such file"))}),
     ("cli", "eval"): (["text"], {
         **THREADS, "--ctx": Uint(4, 256), "--windows": Uint(1, 10**9), "--special": Flag(), "--json": Flag()}),
     ("cli", "bench"): ([], {

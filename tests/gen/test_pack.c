@@ -194,7 +194,7 @@ static void stopping_leaves_nothing(void **state) {
         lb_err e = {0};
         struct stat st;
         assert_true(lb_write_file(path, "old", 3, false, NULL, &e));
-        done = lg_pack(p.r.plan, &(lg_pack_options){path, &s.stop, count, &s}, digest, &e);
+        done = lg_pack(p.r.plan, &(lg_pack_options){path, NULL, &s.stop, count, &s}, digest, &e);
         assert_int_equal(stat(path, &st), 0);
         assert_int_equal(st.st_size, done ? (off_t)p.r.plan->arena_bytes[LG_ARENA_WEIGHTS] : 3);
         assert_true(done || (e.code == LB_CANCELLED && digest[0] == 0 && digest[31] == 0));

@@ -52,7 +52,7 @@ static void fresh_for_the_same_only(void **state) {
     open_tiny(&p, 256);
     const char *want = text_of(&p);
     assert_false(fresh(want, 5)); /* no stamp yet */
-    assert_true(lg_stamp_write(stamp, want, HEX, &e));
+    assert_true(lg_stamp_write(stamp, stamp, want, HEX, &e));
     assert_false(fresh(want, 5)); /* no image */
     assert_true(lb_write_file(image, "12345", 5, false, NULL, &e));
     assert_true(fresh(want, 5));
