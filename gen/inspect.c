@@ -17,13 +17,13 @@ const char *lg_group_name(lg_group group) {
     return name[group];
 }
 
-/* a * factor / b for numbers of which only leading digits matter. */
+/* a * factor / b, to the nearest, for numbers of which only leading digits matter. */
 static uint64_t ratio(uint64_t a, uint64_t factor, uint64_t b) {
-    while (a > UINT64_MAX / factor) {
+    while (a > (UINT64_MAX - b / 2) / factor) {
         a /= 2;
         b /= 2;
     }
-    return b == 0 ? 0 : a * factor / b;
+    return b == 0 ? 0 : (a * factor + b / 2) / b;
 }
 
 uint64_t lg_inspect_permille(uint64_t part, uint64_t total) {

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "fit_text.h"
 #include "inspect_data.h"
 
 enum { STR_BYTES = 64, TOKEN_BYTES = 40, ELEMS = 5 };
@@ -16,21 +17,13 @@ static void add_str(lb_text *out, lg_gguf_str s, uint64_t max_bytes) {
     lb_text_add(out, cut ? "...\"" : "\"");
 }
 
-/* "1234 bytes (1.2 KiB)" in the unit that leaves one to four digits. */
+/* "1234 bytes (1.21 KiB)", as plan says sizes. */
 static void add_bytes(lb_text *out, uint64_t n) {
-    static const char *const unit[] = {"bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
-    size_t u = 0;
-    uint64_t whole = n;
-    uint64_t tenth = 0;
-    for (; whole >= 1024 && u < 6; u++) {
-        tenth = whole % 1024 * 10 / 1024;
-        whole /= 1024;
+    char size[32];
+    lb_text_printf(out, "%" PRIu64 " bytes", n);
+    if (n >= 1024) {
+        lb_text_printf(out, " (%s)", lg_size_text(n, size));
     }
-    if (u == 0) {
-        lb_text_printf(out, "%" PRIu64 " bytes", n);
-        return;
-    }
-    lb_text_printf(out, "%" PRIu64 " bytes (%" PRIu64 ".%" PRIu64 " %s)", n, whole, tenth, unit[u]);
 }
 
 static void label(lb_text *out, const char *name) {

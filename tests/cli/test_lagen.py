@@ -118,6 +118,17 @@ def limits_name_what_would_do():
     refused(2, "--json and --dump exclude each other", "plan", "-m", model, "--json", "--dump", "prove")
 
 
+def inspect_rounds_sizes_as_plan_does():
+    unit = {"KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
+    sizes = 0
+    for model in (synth("tiny.gguf"), ROOT / "models" / "laguna-tiny" / "laguna-tiny.gguf"):
+        for text in (lagen("inspect", model).stdout, lagen("plan", "-m", model, "--arch", "x86-64-v3").stdout):
+            for n, shown, u in re.findall(r"(\d+)(?: bytes \(|  +)(\d+\.\d+) ([KMG]iB)", text):
+                assert re.fullmatch(r"\d+\.\d\d", shown) and abs(float(shown) - int(n) / unit[u]) <= 0.005001, (n, shown, u)
+                sizes += 1
+    assert sizes > 20, sizes
+
+
 def errors_name_what_was_written():
     """Not a file that waits for its place, nor a lock; and they say what was tried."""
     model = synth("tiny.gguf")
@@ -558,7 +569,8 @@ def main():
         t.skip("the command line", f"no {LAGEN.name} here")
         return t.done()
     for test in (help_is_there, usage_errors_are_2, missing_things_are_1, limits_name_what_would_do,
-                 errors_name_what_was_written, json_is_json,
+                 errors_name_what_was_written, inspect_rounds_sizes_as_plan_does,
+                 json_is_json,
                  plan_text_and_json_agree, dumps_are_stable, every_cpu_row_plans, a_66_gib_model_is_planned_at_once,
                  header_only_plans_like_the_whole, two_folders_are_byte_identical, a_second_emit_writes_nothing,
                  another_context_leaves_no_old_kernels,

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "base/budget.h"
+#include "fit_text.h"
 #include "need.h"
 #include "plans.h"
 #include "report.h"
@@ -96,12 +97,28 @@ static void ends_of_drawings(void **state) {
     assert_int_equal(lg_permille(1, UINT64_MAX), 0);
 }
 
+/* To the nearest hundredth, in a unit that leaves less than 1024.00. */
+static void sizes_are_honest(void **state) {
+    (void)state;
+    static const struct {
+        uint64_t bytes;
+        const char *text;
+    } cases[] = {{0, "0 B"}, {1023, "1023 B"}, {1024, "1.00 KiB"}, {1029, "1.00 KiB"}, {1030, "1.01 KiB"},
+                 {12361824, "11.79 MiB"}, {1048570, "1023.99 KiB"}, {1048571, "1.00 MiB"},
+                 {UINT64_C(1) << 30, "1.00 GiB"}, {(UINT64_C(1) << 30) - 1, "1.00 GiB"},
+                 {UINT64_C(71159321600), "66.27 GiB"}, {UINT64_C(1) << 50, "1.00 PiB"}, {UINT64_MAX, "16.00 EiB"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char size[32];
+        assert_string_equal(lg_size_text(cases[i].bytes, size), cases[i].text);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pools_of_rows),
         cmocka_unit_test(pools_that_fit),
         cmocka_unit_test(sums_may_not_wrap),
-        cmocka_unit_test(ends_of_drawings),
+        cmocka_unit_test(ends_of_drawings), cmocka_unit_test(sizes_are_honest),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests_name("fit", tests, NULL, NULL);

@@ -11,6 +11,7 @@
 
 #include "gen/gguf_bytes.h"
 #include "inspect.h"
+#include "inspect_data.h"
 #include "value_text.h"
 
 /* A file and the arena of its report. */
@@ -387,6 +388,20 @@ static void tokenizer_arrays(void **state) {
 }
 
 /* B12: 513 layers. */
+/* Shares and bits are to the nearest. */
+static void ratios_are_rounded(void **state) {
+    (void)state;
+    assert_int_equal(lg_inspect_permille(2, 3), 667);
+    assert_int_equal(lg_inspect_permille(1, 3), 333);
+    assert_int_equal(lg_inspect_permille(1, 2000), 1);
+    assert_int_equal(lg_inspect_permille(1, 2001), 0);
+    assert_int_equal(lg_inspect_permille(0, 0), 0);
+    assert_int_equal(lg_inspect_permille(UINT64_MAX, UINT64_MAX), 1000);
+    assert_int_equal(lg_inspect_permille(UINT64_MAX / 2, UINT64_MAX), 500);
+    const lg_tally t = {.n_elems = 18450748, .n_bytes = 12223472}; /* 5.29994 bits */
+    assert_int_equal(lg_inspect_centibits(&t), 530);
+}
+
 static void too_many_layers(void **state) {
     (void)state;
     fixture f;
@@ -430,6 +445,7 @@ int main(void) {
         cmocka_unit_test(numbers_that_json_cannot_hold),
         cmocka_unit_test(keys_of_wrong_types),
         cmocka_unit_test(tokenizer_arrays),
+        cmocka_unit_test(ratios_are_rounded),
         cmocka_unit_test(too_many_layers),
         cmocka_unit_test(each_allocation_may_fail),
     };
