@@ -9,7 +9,10 @@
 #include "base/num.h"
 #include "prove_parts.h"
 
-enum { STRIP_ROWS = 16 }; /* docs/kernels.md, "The weight image" */
+enum {
+    STRIP_ROWS = 16,    /* docs/kernels.md, "The weight image" */
+    RING_POSITIONS = 256 /* docs/numerics.md, "Attention": a ring is whole splits */
+};
 
 typedef struct span {
     uint64_t begin, end;  /* bytes in the arena */
@@ -130,11 +133,13 @@ static bool value_bytes(lg_prover *p, const lg_gvalue *v, uint64_t *out) {
 }
 
 /* A state has a ring for each slot that can be in a step, and the ring holds what a row reads
- * beside the rows of the largest step: they are all stored before the first of them reads. */
+ * beside the rows of the largest step: they are all stored before the first of them reads. It holds
+ * no more than the rest of its last split, for kernels find a position's place by its length. */
 static bool ring_holds(lg_prover *p, const lg_gvalue *v) {
     const lg_limits *l = &p->plan->limits;
     uint64_t cells = 0;
     uint64_t reach = l->ctx;
+    uint64_t whole = 0;
     if (v->slots != l->slots || v->width != 0) {
         return v->width != 0 ? lg_prove_fail(p, "width", v->name, v->width, 0)
                              : lg_prove_fail(p, "slots", v->name, v->slots, l->slots);
@@ -145,7 +150,9 @@ static bool ring_holds(lg_prover *p, const lg_gvalue *v) {
     if (v->window != 0 && v->window - 1 < l->ctx && v->window - 1 + l->t_max < l->ctx) {
         reach = v->window - 1 + l->t_max;
     }
-    return lg_prove_fact(p, "ring", v->name, reach, v->positions);
+    return lg_prove_fact(p, "ring", v->name, reach, v->positions) &&
+           ((lb_round_up(reach, RING_POSITIONS, &whole) && whole == v->positions) ||
+            lg_prove_fail(p, "positions of the ring", v->name, v->positions, whole));
 }
 
 /* States outlive the step, logits and choices are read after it, all else shares the scratch arena.

@@ -463,21 +463,21 @@ def verify_sees_every_damaged_file():
 def verify_proves_and_does_not_believe():
     """A plan that is wrong in itself, with every digest right."""
     out = FOLDER / "forged"
-    emit(out)
+    emit(out, ctx=512)
     for name, old, new, says in (
-            ("launches.json", '"ceil_div(T, 16)"', '"ceil_div(T, 32)"', "positions"),
-            ("memory.json", '"offset": 64', '"offset": 32', "memory"),
+            ("launches.json", '"ceil_div(T, 16)"', '"ceil_div(T, 32)"', "grid: differs"),
+            *[("memory.json", '"positions": 512', f'"positions": {n}', "kv.0.k") for n in (256, 1024, 768)],
+            ("memory.json", '"offset": 0', '"offset": 32', "offset modulo"),
             ("launches.json", '"margin": [', '"margin": [1', "launches.json")):
         text = (out / name).read_text()
         forged = text.replace(old, new, 1)
-        if forged == text:
-            continue
+        assert forged != text, f"{name}: no {old}"
         (out / name).write_text(forged)
         forge_manifest(out, name)
         p = lagen("verify", out)
         (out / name).write_text(text)
         forge_manifest(out, name)
-        assert p.returncode == 3, f"{name}: {new} was believed: {p.stderr}"
+        assert p.returncode == 3 and says in p.stderr, f"{name}: {new} was believed: {p.stderr}"
     assert lagen("verify", out).returncode == 0
 
 

@@ -70,6 +70,18 @@ static void bend_u32(bender *b, const char *path, const char *field, const uint3
     *v = was;
 }
 
+/* Doubled and halved too: what is a number of whole cells can stay one. */
+static void bend_factor(bender *b, const char *path, const char *field, const uint64_t *p) {
+    uint64_t *v = (uint64_t *)(uintptr_t)p;
+    const uint64_t was = *v;
+    bend_u64(b, path, field, p);
+    *v = was / 2;
+    show(b, "/2");
+    *v = was * 2;
+    show(b, "*2");
+    *v = was;
+}
+
 /* The length of a list, which can only be shortened. */
 static void bend_count(bender *b, const char *path, const char *field, const uint32_t *p) {
     uint32_t *v = (uint32_t *)(uintptr_t)p;
@@ -240,14 +252,7 @@ static void bend_operand(bender *b, const lg_operand *o, const char *path) {
     bend_enum(b, path, "access", &o->access, 5);
     bend_expr(b, path, "bytes", &o->bytes);
     bend_expr(b, path, "max_index", &o->max_index);
-    bend_u64(b, path, "align", &o->align);
-    uint64_t *align = (uint64_t *)(uintptr_t)&o->align;
-    const uint64_t was = *align;
-    *align = was / 2;
-    show(b, "/2");
-    *align = was * 2;
-    show(b, "*2");
-    *align = was;
+    bend_factor(b, path, "align", &o->align);
     bend_u32(b, path, "index_bits", &o->index_bits);
     if (o->below != 0) {
         bend_u64(b, path, "below", &o->below);
@@ -435,9 +440,9 @@ static void bend_value(bender *b, uint32_t i) {
         bend_u64(b, "list", "extra", &v->extra);
     }
     if (v->rows == LG_ROWS_STATE) {
-        bend_u64(b, path, "state_bytes", &v->state_bytes);
-        bend_u64(b, path, "slots", &v->slots);
-        bend_u64(b, path, "positions", &v->positions);
+        bend_factor(b, path, "state_bytes", &v->state_bytes);
+        bend_factor(b, path, "slots", &v->slots);
+        bend_factor(b, path, "positions", &v->positions);
         bend_u64(b, path, "window", &v->window);
     }
     bend_enum(b, path, "arena", &p->arena, LG_N_ARENAS + 1);

@@ -564,6 +564,12 @@ static void rings_hold_window_and_step(void **state) {
         (lg_gvalue *)(uintptr_t)&p.r.plan->graph->values[value_named(p.r.plan, "kv.0.k")];
     v->positions = 256;
     plans_refused(p.r.plan, "ring of 'kv.0.k' is 512, the limit is 256");
+    v->positions = 1024; /* as many bytes, in cells of half the size */
+    plans_refused(p.r.plan, "positions of the ring of 'kv.0.k' is 1024, the limit is 512");
+    v->positions = 512;
+    v->window = 249; /* 248 and the 7 of a step are 255 */
+    plans_refused(p.r.plan, "positions of the ring of 'kv.0.k' is 512, the limit is 256");
+    v->positions = 256;
     v->window = 251;
     plans_refused(p.r.plan, "ring of 'kv.0.k' is 257, the limit is 256");
     plans_close(&p);
