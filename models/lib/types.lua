@@ -56,22 +56,37 @@ function mixes.routed_q2_k(role, layer)
 end
 
 -- Unsloth's dynamic files; what their listings leave open is as near to them as their sizes tell.
-function mixes.ud_q3_k_m(role, layer, n_layers)
+local function ud_large(role, layer, n_layers, gate)
   local part = expert_part(role)
-  if part then return (part == "down" or layer == n_layers - 1) and "iq4_xs" or "iq3_xxs" end
+  if part then return (part == "down" or layer == n_layers - 1) and "iq4_xs" or gate end
   return "q8_0"
 end
 
-local ud_rest = { token_embd = "q5_k", output = "q5_k", attn_k = "q6_k", attn_v = "q6_k", ffn_down = "q6_k",
+function mixes.ud_q3_k_m(role, layer, n_layers) return ud_large(role, layer, n_layers, "iq3_xxs") end
+
+-- Named after its down matrices: those of gate and up, twice as many, are IQ3_S.
+function mixes.ud_iq4_xs(role, layer, n_layers) return ud_large(role, layer, n_layers, "iq3_s") end
+
+local ud_rest = { token_embd = "q5_k", attn_k = "q6_k", attn_v = "q6_k", ffn_down = "q6_k",
   ffn_down_shexp = "q6_k" }
 
-function mixes.ud_iq2_m(role, layer, n_layers)
+-- m: types of gate and up, of those in the last layer, and of the output.
+local function ud_small(role, layer, n_layers, m)
   local part, last = expert_part(role), layer == n_layers - 1
   if part == "down" then return layer >= n_layers - 2 and "iq4_xs" or "iq3_xxs" end
-  if part then return last and "iq2_s" or "iq2_xxs" end
+  if part then return last and m.last or m.gate end
+  if role == "output" then return m.output end
   local t = get(ud_rest, role, "q5_k")
   if not last or role == "attn_k" or role == "attn_v" then return t end
   return t == "q6_k" and "q8_0" or "q6_k"
+end
+
+function mixes.ud_iq2_m(role, layer, n_layers)
+  return ud_small(role, layer, n_layers, { gate = "iq2_xxs", last = "iq2_s", output = "q5_k" })
+end
+
+function mixes.ud_q2_k_xl(role, layer, n_layers)
+  return ud_small(role, layer, n_layers, { gate = "iq2_xs", last = "iq3_xxs", output = "q4_k" })
 end
 
 -- Every type with qblocks of up to 32 elements, plain ones beside quantised ones in one product.

@@ -73,7 +73,8 @@ def expert_layers(types):
 
 def an_expert_layer_for_each_quant():
     """Published for Laguna-S: a layer's experts in MiB, and all experts of UD-IQ2_M 31.99 GiB."""
-    for types, layer, mib in (("q8_0", 20, 2448), ("q4_k", 20, 1296), ("ud_q3_k_m", 20, 995), ("ud_iq2_m", 20, 690)):
+    for types, layer, mib in (("q8_0", 20, 2448), ("q4_k", 20, 1296), ("ud_q3_k_m", 20, 995), ("ud_iq4_xs", 20, 1068),
+                              ("ud_iq2_m", 20, 690), ("ud_q2_k_xl", 20, 738)):
         near(expert_layers(types)[layer], mib * MIB, types)
     near(sum(expert_layers("ud_iq2_m").values()), 31.99 * GIB, "UD-IQ2_M")
     blocks = 256 * 1024 * 3072 // 256  # qblocks of one projection: 144 bytes in Q4_K, 210 in Q6_K
@@ -84,7 +85,8 @@ def whole_files():
     """Published sizes of whole models: the bytes of all weights, as planned."""
     for recipe, types, want in (("laguna-s", "q4_k_m", 71159321600), ("laguna-s", "q8_0", 125.02e9),
                                 ("laguna-s", "routed_q2_k", 48260803968 - 3733888), ("laguna-s", "ud_iq2_m", 34.63 * GIB),
-                                ("laguna-s", "ud_q3_k_m", 50.3 * GIB), ("laguna-xs", "q4_k_m", 18.88 * GIB),
+                                ("laguna-s", "ud_q3_k_m", 50.3 * GIB), ("laguna-s", "ud_iq4_xs", 53.6 * GIB),
+                                ("laguna-s", "ud_q2_k_xl", 39.7e9), ("laguna-xs", "q4_k_m", 18.88 * GIB),
                                 ("laguna-xs", "q8_0", 35.59e9)):
         near(plan(header(recipe, types), "--ctx", 4096)["memory"]["weights"], want, f"{recipe} {types}")
 

@@ -38,6 +38,7 @@ def header(recipe, types):
 SIZES = [
     ("laguna-s", "q4_k_m", 814, 287, 71159321600), ("laguna-s", "routed_q2_k", 814, 287, 48260803968 - 3733888),
     ("laguna-s", "ud_q3_k_m", 814, 287, 50.01), ("laguna-s", "ud_iq2_m", 814, 287, 34.74),
+    ("laguna-s", "ud_iq4_xs", 814, 287, 53.25), ("laguna-s", "ud_q2_k_xl", 814, 287, 36.95),
     ("laguna-xs", "q4_k_m", 678, 239, 18.88), ("laguna-m1-like", "q4_k_m", 1178, 415, None),
 ]
 

@@ -290,7 +290,7 @@ static void refusals(void **state) {
     assert_int_equal(e.code, LB_BAD_SHAPE);
     o.types = "q9";
     assert_false(lg_synth_run(&o, &r, &arena, &e));
-    assert_int_equal(e.code, LB_BAD_VALUE);
+    assert_int_equal(e.code, LB_USAGE);
     o.types = NULL;
     o.seed = UINT64_MAX;
     assert_false(lg_synth_run(&o, &r, &arena, &e));
