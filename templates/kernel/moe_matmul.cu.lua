@@ -13,6 +13,7 @@ local PAIRS, WARPS = stream.ROWS, stream.WARPS
 local BLOCK = 32 * WARPS
 -- Floats of a pair's row of 64 results: 4 more, so that four rows lie in all banks.
 local ACT_STRIDE = 68
+local ROWS_OF_X = { count = "n_pairs", list = "row_of" }
 
 -- Strips of each matrix that a cta has.
 local function strips_of(op) return op.stage == "gated" and WARPS // 2 or WARPS end
@@ -94,7 +95,7 @@ if (e < ${op.E}) {
 
 %%template int_atom(op, n, at)
 % local function part(quant) return quant.type .. "_part(atom, a, " .. stream.room(moe.types(op), at) .. ", x, n_eights, acc);" end
-${stream.advance(moe.types(op), op.K, n, at)}
+${stream.advance(moe.types(op), op.K, n, ROWS_OF_X, at)}
 if (here) {
     ${parts_of_kind(op, "int", part)}
 }
@@ -155,7 +156,7 @@ ${cuda.head(d, "kernel/moe_matmul.cu.lua", does, moe.shapes(params))}
 ${cuda.params(d)}
 
 % if int then
-${stream.types(types)}
+${stream.types(types, K)}
 
 % end
 % for _, quant in ipairs(types) do
@@ -193,12 +194,12 @@ ${cuda.open(d)}
     }
     isa_barrier();
 % if int then
-    ${stream.fill(types, K, n_stages, at)}
+    ${stream.fill(types, K, n_stages, ROWS_OF_X, at)}
 % end
 % if float then
     float *x_f = (float *)(void *)isa_smem(${at.f});
 % end
-    float y[${PAIRS // 8}][4] = {};
+    ${stream.sums()}
 #pragma unroll 1
     for (uint32_t a = 0; a < ${ceil_div(K, 256)}; a++) {
         float acc[${PAIRS // 8}][4] = {};
@@ -208,10 +209,7 @@ ${cuda.open(d)}
 % if float then
         ${module.float_atom(params, d.block)}
 % end
-#pragma unroll
-        for (uint32_t k = 0; k < ${PAIRS // 2}; k++) {
-            y[k / 4][k % 4] = a == 0 ? acc[k / 4][k % 4] : y[k / 4][k % 4] + acc[k / 4][k % 4];
-        }
+        ${stream.add_sums()}
     }
 
     /* Columns of the lane in its strip: this one and the next. */

@@ -115,7 +115,7 @@ local function by_type(list, of)
   return text
 end
 
-%%template types(list)
+%%template types(list, K)
 /* An atom's columns of the activations in shared memory: bytes [row][${STRIDE}], and by [group][${ROOM} rows] their
  * scales d${has_mins(list, 1) and ", each with scale times sum behind it" or ""}${has_mins(list, 2) and ", and h, that of each half" or ""}. */
 typedef struct stream {
@@ -128,15 +128,12 @@ typedef struct stream {
 
 /* An atom of a warp's strip on its way to shared memory. */
 ISA_FN void copy_strip(unsigned char *to, const uint8_t *from, uint32_t n_bytes) {
-    for (uint32_t i = 16 * isa_lane(); i < n_bytes; i += 512) {
-        isa_copy16(to + i, from + i);
-    }
-}
-
-/* n_pieces times 16 columns of n rows of x, each ${STRIDE} bytes behind the one before, by all threads; q: row 0's. */
-ISA_FN void copy_rows(unsigned char *to, const int8_t *q, size_t K, const uint32_t *row_of, uint32_t n, uint32_t n_pieces) {
-    for (uint32_t i = isa_thread(); i < n * n_pieces; i += ${32 * WARPS}) {
-        isa_copy16(to + i / n_pieces * ${STRIDE} + i % n_pieces * 16, q + row_of[i / n_pieces] * K + i % n_pieces * 16);
+#pragma unroll
+    for (uint32_t j = 0; j < ${ceil_div(strip_bytes(list, K), 512)}; j++) {
+        const uint32_t i = 512 * j + 16 * isa_lane();
+        if (i < n_bytes) {
+            isa_copy16(to + i, from + i);
+        }
     }
 }
 
@@ -162,8 +159,14 @@ ISA_FN void put_scales(const stream &x, uint32_t t, uint32_t g, float scale, uin
 
 %%lua
 -- What stands in a kernel's text: each needs `weights` (the warp's strip), `here` (whether it has one), `type` (with
--- several types in the list, the number of its own), row_of and n_eights. `n`: stages.
+-- several types in the list, the number of its own). `n`: stages. `rows` says which rows of x: { count = C text of how many
+-- they are, first = C text of the number of the first }, or in place of first { list = an array of their numbers }.
 local function stage_at(list, K, n, a) return a .. " % " .. n .. " * " .. stage_bytes(list, K) end
+
+-- Rows that a thread copies columns of: 16 bytes of every 16th row.
+local COPIES = ROWS * 16 // (32 * WARPS)
+
+local function row_at(rows, held, t) return get(rows, "list", false) and held or "(" .. rows.first .. " + " .. t .. ")" end
 
 %%template copy_strip(list, K, n, a)
 if (here) {
@@ -171,14 +174,23 @@ if (here) {
         ${by_type(list, function(quant) return bytes_of(quant, K, "(" .. a .. ")") end)});
 }
 
-%%template copy_rows(list, K, n, a)
-copy_rows(stages + ${stage_at(list, K, n, a)} + ${WARPS * strip_bytes(list, K)}, p.x_q + 256 * (${a}), ${K}, row_of, 8 * n_eights,
-    ${cuda.by_atom(K, "(" .. a .. ")", 16, K % 256 // 16)});
+%%template copy_rows(list, K, n, rows, a)
+if (my_piece < ${cuda.by_atom(K, "(" .. a .. ")", 16, K % 256 // 16)}) {
+    unsigned char *to = stages + ${stage_at(list, K, n, a)} + ${WARPS * strip_bytes(list, K)} + my_row * ${STRIDE} + 16 * my_piece;
+    const int8_t *from = p.x_q + 256 * (${a}) + 16 * my_piece;
+#pragma unroll
+    for (uint32_t k = 0; k < ${COPIES}; k++) {
+        if (my_row + ${2 * WARPS} * k < ${rows.count}) {
+            isa_copy16(to + ${2 * WARPS * STRIDE} * k, from + (size_t)${row_at(rows, "copied[k]", "my_row + " .. 2 * WARPS .. " * k")} * ${K});
+        }
+    }
+}
 
-%%template load_scales(K, a)
-if (my_g < ${cuda.by_atom(K, "(" .. a .. ")", 8, K % 256 // 32)}) {
-    scale = p.x_d[my_row * ${K // 32} + 8 * (${a}) + my_g];
-    sums = isa_load_x1(p.x_s + my_row * ${K // 16} + 16 * (${a}) + 2 * my_g);
+%%template load_scales(K, rows, a)
+if (my_t < ${rows.count} && my_g < ${cuda.by_atom(K, "(" .. a .. ")", 8, K % 256 // 32)}) {
+    const size_t row = ${row_at(rows, "scaled", "my_t")};
+    scale = p.x_d[row * ${K // 32} + 8 * (${a}) + my_g];
+    sums = isa_load_x1(p.x_s + row * ${K // 16} + 16 * (${a}) + 2 * my_g);
 }
 
 %%template begin(list, K, n, at)
@@ -189,16 +201,25 @@ const uint32_t atom_bytes = ${by_type(list, function(quant) return quant.kind ==
 ${module.copy_strip(list, K, n, tostring(a))}
 % end
 
-%%template fill(list, K, n, at)
-/* The same of x; group my_g of row my_t is this thread's to scale. */
+%%template fill(list, K, n, rows, at)
+/* The same of x. Columns 16 my_piece .. of row my_row and of every ${2 * WARPS}th from there on are this thread's to copy, group my_g of
+ * row my_t is its to scale. */
+const uint32_t my_row = isa_thread() / 16, my_piece = isa_thread() % 16;
+const uint32_t my_t = isa_thread() / 8, my_g = isa_thread() % 8;
+% if get(rows, "list", false) then
+const uint32_t scaled = ${rows.list}[my_t];
+uint32_t copied[${COPIES}];
+#pragma unroll
+for (uint32_t k = 0; k < ${COPIES}; k++) {
+    copied[k] = ${rows.list}[my_row + ${2 * WARPS} * k];
+}
+% end
 % for a = 0, n - 2 do
 % if a < ceil_div(K, 256) then
-${module.copy_rows(list, K, n, tostring(a))}
+${module.copy_rows(list, K, n, rows, tostring(a))}
 % end
 isa_copy_close();
 % end
-const uint32_t my_t = isa_thread() / 8, my_g = isa_thread() % 8;
-const size_t my_row = row_of[my_t];
 float scale = 0.0f;
 uint32_t sums = 0;
 stream x;
@@ -206,10 +227,10 @@ x.d = (float *)(void *)isa_smem(${at.d});
 % if has_mins(list, 2) then
 x.h = (float *)(void *)isa_smem(${at.h});
 % end
-${module.load_scales(K, "0")}
+${module.load_scales(K, rows, "0")}
 put_scales(x, my_t, my_g, scale, sums);
 
-%%template advance(list, K, n, at)
+%%template advance(list, K, n, rows, at)
 /* Atom a is there when all have waited for theirs; the one ${n > 1 and n - 1 .. " on takes the place of the last" or "itself takes the place of the last"}. */
 % local atoms = ceil_div(K, 256)
 % if n > 1 then
@@ -218,14 +239,14 @@ isa_barrier();
 % if atoms >= n then
 if (a + ${n - 1} < ${atoms}) {
     ${module.copy_strip(list, K, n, "(a + " .. n - 1 .. ")")}
-    ${module.copy_rows(list, K, n, "(a + " .. n - 1 .. ")")}
+    ${module.copy_rows(list, K, n, rows, "(a + " .. n - 1 .. ")")}
 }
 % end
 isa_copy_close();
 % else
 isa_barrier();
 ${module.copy_strip(list, K, n, "a")}
-${module.copy_rows(list, K, n, "a")}
+${module.copy_rows(list, K, n, rows, "a")}
 isa_copy_close();
 isa_copy_wait<0>();
 isa_barrier();
@@ -238,7 +259,7 @@ x.h = (float *)(void *)isa_smem(${at.h}) + a % 2 * ${16 * ROOM};
 % end
 % if atoms > 1 then
 if (a + 1 < ${atoms}) {
-    ${module.load_scales(K, "a + 1")}
+    ${module.load_scales(K, rows, "a + 1")}
 }
 % end
 
@@ -282,29 +303,35 @@ typedef struct alignas(${math.min(16, row_bytes(quant))}) ${t}_row {
 % end
 } ${t}_row;
 
-/* Those of the groups of an atom, by the whole warp: [group][row % 2][row / 2]. */
+/* Those of the groups of an atom, by the whole warp: [group][row % 2][row / 2]. All are loaded before one is stored. */
 ISA_FN void ${t}_fill(const uint8_t *atom, uint32_t nq, ${t}_row *rows) {
     const uint32_t row = isa_lane() % 16;
-    isa_warp_sync();
+    ${t}_row r[4] = {};
 #pragma unroll
     for (uint32_t j = 0; j < 4; j++) {
         const uint32_t g = 2 * j + isa_lane() / 16;
         if (g < nq * ${groups}) {
             const ${t}_scale s = ${t}_scales(${t}_load_scale(atom, nq, g, row), g);
-            ${t}_row r;
 % for i = 1, quant.n_scales do
-            r.d[${i - 1}] = s.d${quant.n_scales == 2 and "[" .. i - 1 .. "]" or ""};
+            r[j].d[${i - 1}] = s.d${quant.n_scales == 2 and "[" .. i - 1 .. "]" or ""};
 % end
 % for i, sub in ipairs(subs) do
-            r.sub[${i - 1}] = (float)${sub};
+            r[j].sub[${i - 1}] = (float)${sub};
 % end
 % if #subs > 0 then
-            r.top = -ISA_TOP_F * r.sub[0];
+            r[j].top = -ISA_TOP_F * r[j].sub[0];
 % end
 % for i = 1, quant.n_mins do
-            r.min[${i - 1}] = ${t}_min(s${quant.n_mins == 2 and ", " .. i - 1 or ""});
+            r[j].min[${i - 1}] = ${t}_min(s${quant.n_mins == 2 and ", " .. i - 1 or ""});
 % end
-            rows[16 * g + row % 2 * 8 + row / 2] = r;
+        }
+    }
+    isa_warp_sync();
+#pragma unroll
+    for (uint32_t j = 0; j < 4; j++) {
+        const uint32_t g = 2 * j + isa_lane() / 16;
+        if (g < nq * ${groups}) {
+            rows[16 * g + row % 2 * 8 + row / 2] = r[j];
         }
     }
     isa_warp_sync();
@@ -424,4 +451,18 @@ ISA_FN void ${t}_part(const uint8_t *atom, uint32_t a, unsigned char *room, cons
     } else {
         ${t}_groups(atom, nq, rows, x, 4, acc);
     }
+}
+
+%%template sums()
+/* -0 + x is x, whatever x is. */
+float y[${ROWS // 8}][4];
+#pragma unroll
+for (uint32_t k = 0; k < ${ROWS // 2}; k++) {
+    y[k / 4][k % 4] = -0.0f;
+}
+
+%%template add_sums()
+#pragma unroll
+for (uint32_t k = 0; k < ${ROWS // 2}; k++) {
+    y[k / 4][k % 4] += acc[k / 4][k % 4];
 }

@@ -16,7 +16,7 @@ local function strips_of(op) return op.epilogue == "swiglu" and WARPS // 2 or WA
 -- Shared memory, stages of copies, ctas for an SM.
 local function plan(op, facts)
   local up = op.epilogue == "swiglu" and strips_of(op) * 16 * TOKENS * 4 or 0
-  local list = { cuda.smem("row", TOKENS * 4) }
+  local list = {}
   for _, piece in ipairs(mma.carve_float(parts.types(facts), TOKENS)) do list[#list + 1] = piece end
   if up > 0 and not parts.has_kind(facts, "int") then list[#list + 1] = cuda.smem("up", up) end
   return stream.plan(parts.types(facts), op.K, op.hw, list, up)
@@ -85,12 +85,13 @@ const uint32_t strip_bytes = is_up ? ${facts[2].strip_bytes} : ${facts[1].strip_
 % local does = "y = W x, 128 rows of W by up to " .. TOKENS .. " tokens for each cta; epilogue " .. epilogue
 % local shapes = "x [" .. rows .. "][" .. K .. "];  y [" .. rows .. "][" .. n_out .. "]"
 % local n_strips, swiglu = strips_of(params), epilogue == "swiglu"
+% local rows_of_x = { count = "n_tokens", first = "token0" }
 ${cuda.head(d, "kernel/matmul/prefill.cu.lua", does, shapes)}
 
 ${cuda.params(d)}
 
 % if int then
-${stream.types(types)}
+${stream.types(types, K)}
 
 % end
 % for _, quant in ipairs(types) do
@@ -121,22 +122,17 @@ ${cuda.open(d)}
 % if int then
     const uint32_t n_eights = (n_tokens + 7) / 8;
     ${stream.begin(types, K, n_stages, at)}
-    uint32_t *row_of = (uint32_t *)(void *)isa_smem(${at.row});
-    if (isa_thread() < ${TOKENS}) {
-        row_of[isa_thread()] = (uint32_t)token0 + (isa_thread() < n_tokens ? isa_thread() : 0);
-    }
-    isa_barrier();
-    ${stream.fill(types, K, n_stages, at)}
+    ${stream.fill(types, K, n_stages, rows_of_x, at)}
 % end
 % if float then
     float *x_f = (float *)(void *)isa_smem(${at.f});
 % end
-    float y[${TOKENS // 8}][4] = {};
+    ${stream.sums()}
 #pragma unroll 1
     for (uint32_t a = 0; a < ${n_atoms}; a++) {
         float acc[${TOKENS // 8}][4] = {};
 % if int then
-        ${stream.advance(types, K, n_stages, at)}
+        ${stream.advance(types, K, n_stages, rows_of_x, at)}
         if (here) {
             ${call_parts(params, facts, "int", stream.room(types, at))}
         }
@@ -145,13 +141,7 @@ ${cuda.open(d)}
 % if float then
         ${mma.float_atom(K, d.block, TOKENS, "n_tokens", "token0 + t", call_parts(params, facts, "float"))}
 % end
-#pragma unroll
-        for (uint32_t n = 0; n < ${TOKENS // 8}; n++) {
-#pragma unroll
-            for (uint32_t e = 0; e < 4; e++) {
-                y[n][e] = a == 0 ? acc[n][e] : y[n][e] + acc[n][e];
-            }
-        }
+        ${stream.add_sums()}
     }
 % if swiglu then
 
