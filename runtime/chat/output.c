@@ -255,18 +255,24 @@ bool rt_output_finish(rt_output *o, lb_err *err) {
 
 /* ---- the start ---- */
 
-/* True if the prompt ends in `marker`, white space aside, in the template's own words. */
-static bool prompt_ends_in(const rt_rendered *prompt, const char *marker) {
+/* Bytes from where the prompt ends in `marker`, white space aside, in the template's own words; 0: it
+ * does not. */
+static size_t prompt_ends_in(const rt_rendered *prompt, const char *marker) {
     size_t end = prompt->n_bytes;
     while (end > 0 && rt_is_blank(prompt->text[end - 1])) {
         end--;
     }
     size_t n = marker == NULL ? 0 : strlen(marker);
     if (n == 0 || n > end || memcmp(prompt->text + end - n, marker, n) != 0) {
-        return false;
+        return 0;
     }
     const rt_token_span *last = prompt->n_user == 0 ? NULL : &prompt->user[prompt->n_user - 1];
-    return last == NULL || last->at + last->n_bytes <= end - n;
+    bool own = last == NULL || last->at + last->n_bytes <= end - n;
+    return own ? prompt->n_bytes - (end - n) : 0;
+}
+
+size_t rt_output_opening(const rt_output_format *format, const rt_rendered *prompt) {
+    return prompt_ends_in(prompt, format->think_begin);
 }
 
 static void set_start(rt_output *o, const rt_rendered *prompt) {
@@ -274,14 +280,14 @@ static void set_start(rt_output *o, const rt_rendered *prompt) {
     o->state = o->f->form == RT_CALLS_CHANNELS  ? RT_OUT_HEADER
                : o->f->think_end != NULL        ? RT_OUT_START
                                                 : RT_OUT_CONTENT;
-    if (prompt_ends_in(prompt, o->f->think_begin)) {
+    if (rt_output_opening(o->f, prompt) > 0) {
         o->state = RT_OUT_REASONING;
         o->kind = RT_EVENT_REASONING;
         o->skip_blanks = true;
-    } else if (prompt_ends_in(prompt, o->f->think_end)) {
+    } else if (prompt_ends_in(prompt, o->f->think_end) > 0) {
         o->state = RT_OUT_CONTENT;
         o->skip_blanks = true;
-    } else if (o->state == RT_OUT_HEADER && prompt_ends_in(prompt, "<|message|>")) {
+    } else if (o->state == RT_OUT_HEADER && prompt_ends_in(prompt, "<|message|>") > 0) {
         rt_channel_start(o, prompt);
     }
 }

@@ -70,6 +70,10 @@ typedef struct rt_output rt_output;
 bool rt_output_new(const rt_output_format *format, const json_t *tools, const rt_rendered *prompt,
                    rt_event_fn event, void *to, lb_arena *arena, rt_output **out, lb_err *err);
 
+/* The bytes at the end of the prompt with which the template has opened the answer's reasoning: the
+ * marker and white space behind it. 0: the answer does not begin inside reasoning. */
+size_t rt_output_opening(const rt_output_format *format, const rt_rendered *prompt);
+
 /* Takes n bytes of the answer, whole characters if events are to be. Fails with LB_NO_MEMORY. */
 bool rt_output_feed(rt_output *o, const char *s, size_t n, lb_err *err);
 

@@ -67,6 +67,7 @@ bool rt_cli_answerer_new(rt_cli *c, const rt_cli_sampling *s, bool turns, rt_cli
     rt_sample_params p;
     size_t longest = 1;
     *out = (rt_cli_answerer){.n_stops = s->stops.n,
+                             .opening = "",
                              .n_predict = s->n_predict_given ? (uint32_t)s->n_predict
                                                              : UINT32_MAX};
     for (size_t i = 0; i < s->stops.n; i++) {
@@ -91,6 +92,8 @@ bool rt_cli_answerer_new(rt_cli *c, const rt_cli_sampling *s, bool turns, rt_cli
 
 static bool print_piece(void *arg, const char *text, size_t n_bytes, lb_err *err) {
     rt_cli_answerer *a = arg;
+    fwrite(a->opening, 1, a->n_opening, stdout);
+    a->n_opening = 0;
     fwrite(text, 1, n_bytes, stdout);
     a->last = text[n_bytes - 1];
     if (a->capture != NULL) {

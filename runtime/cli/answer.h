@@ -48,6 +48,8 @@ typedef struct rt_cli_answerer {
     uint32_t n_predict;
     const volatile sig_atomic_t *interrupt; /* may be NULL */
     lb_text *capture;                       /* the answer's text as well; may be NULL */
+    const char *opening; /* printed in front of an answer's first byte, n_opening bytes */
+    size_t n_opening;
     char last;                              /* the last byte printed */
     /* Of the last answer: */
     uint32_t n_prompt, n_kept, n_generated;

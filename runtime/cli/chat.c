@@ -91,6 +91,7 @@ static bool answer(session *s, lb_err *err) {
     lb_text_init(&text, &s->texts);
     s->answerer.capture = &text;
     if (!rt_cli_talk_prompt(&s->talk, &ids, &n, err) ||
+        !rt_cli_talk_opening(&s->talk, &s->answerer.opening, &s->answerer.n_opening, err) ||
         !rt_cli_answer(s->cli, &s->answerer, ids, n, err) || !lb_text_done(&text, err)) {
         return false;
     }

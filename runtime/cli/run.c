@@ -65,7 +65,9 @@ static bool answer(rt_cli *c, const options *o, rt_cli_talk *talk, lb_err *err) 
     uint32_t *ids = NULL;
     size_t n = 0;
     if (!rt_cli_answerer_new(c, &o->sampling, !o->raw, &a, err) ||
-        !get_prompt(c, o, talk, &ids, &n, err) || !rt_cli_start(c, &o->team, err) ||
+        !get_prompt(c, o, talk, &ids, &n, err) ||
+        (!o->raw && !rt_cli_talk_opening(talk, &a.opening, &a.n_opening, err)) ||
+        !rt_cli_start(c, &o->team, err) ||
         !rt_cli_answer(c, &a, ids, n, err)) {
         return false;
     }

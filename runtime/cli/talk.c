@@ -87,6 +87,35 @@ bool rt_cli_talk_answer(rt_cli_talk *t, const char *text, size_t n_bytes, lb_err
     return ok;
 }
 
+/* Whether a text that the model spells in tokens of its own is seen in an answer. */
+static bool is_shown(const rt_cli *c, const char *text, lb_arena *arena, bool *shown, lb_err *err) {
+    const rt_token_input in = {.text = text, .n_bytes = strlen(text), .parse_special = true};
+    uint32_t *ids = NULL;
+    size_t n = 0;
+    if (!rt_cli_encode(c, &in, arena, &ids, &n, err)) {
+        return false;
+    }
+    *shown = n > 0;
+    for (size_t i = 0; i < n; i++) {
+        size_t n_piece = 0;
+        rt_token_piece(c->model->tokenizer, ids[i], false, &n_piece);
+        *shown = *shown && n_piece > 0;
+    }
+    return true;
+}
+
+bool rt_cli_talk_opening(rt_cli_talk *t, const char **text, size_t *n_bytes, lb_err *err) {
+    const rt_output_format *f = t->cli->model->chat->output;
+    size_t n = f == NULL || f->think_end == NULL ? 0 : rt_output_opening(f, &t->prompt);
+    bool shown = false;
+    if (n > 0 && !is_shown(t->cli, f->think_end, &t->work, &shown, err)) {
+        return false;
+    }
+    *n_bytes = shown ? n : 0;
+    *text = *n_bytes == 0 ? "" : t->prompt.text + t->prompt.n_bytes - n;
+    return true;
+}
+
 void rt_cli_talk_drop(rt_cli_talk *t) {
     t->chat.n_messages -= t->chat.n_messages > 0 ? 1 : 0;
 }

@@ -38,6 +38,10 @@ bool rt_cli_talk_add(rt_cli_talk *t, rt_role role, const char *text, size_t n_by
  * so that the template can leave it out of later prompts. */
 bool rt_cli_talk_answer(rt_cli_talk *t, const char *text, size_t n_bytes, lb_err *err);
 
+/* What the last prompt ends in that belongs in front of the answer where people read it: the opening
+ * of reasoning, if its end will be printed too (it is no control token). *n_bytes may be 0. */
+bool rt_cli_talk_opening(rt_cli_talk *t, const char **text, size_t *n_bytes, lb_err *err);
+
 /* Takes back the last turn. */
 void rt_cli_talk_drop(rt_cli_talk *t);
 

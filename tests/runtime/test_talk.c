@@ -97,9 +97,45 @@ static void other_answers_are_kept(void **state) {
     check(converse(w, &unknown, RT_THINKING_ON, "a</think>b \n"), "", "a</think>b \n");
 }
 
+/* What is printed in front of the answer to "Q". */
+static const char *opening(world *w, const rt_chat_template *t, rt_thinking thinking, const char *q) {
+    uint32_t *ids = NULL;
+    const char *text = NULL;
+    size_t n = 0;
+    rt_cli_talk_free(&w->talk);
+    w->model.chat = t;
+    assert_true(rt_cli_talk_new(&w->cli, NULL, thinking, &w->talk, &w->err));
+    assert_true(rt_cli_talk_add(&w->talk, RT_ROLE_USER, q, strlen(q), &w->err));
+    assert_true(rt_cli_talk_prompt(&w->talk, &ids, &n, &w->err));
+    assert_true(rt_cli_talk_opening(&w->talk, &text, &n, &w->err));
+    return lb_strndup(&w->arena, text, n, &w->err);
+}
+
+/* The model writes the end of reasoning that the template began: both are printed, or none. */
+static void reasoning_is_printed_whole(void **state) {
+    world *w = *state;
+    const char *want = "<think>";
+    assert_string_equal(opening(w, &thinker, RT_THINKING_ON, "Q"), want);
+    assert_string_equal(opening(w, &thinker, RT_THINKING_OFF, "Q"), "");
+    assert_string_equal(opening(w, &thinker, RT_THINKING_OFF, "<think>"), "");
+    assert_string_equal(opening(w, &plain, RT_THINKING_ON, "Q"), "");
+    assert_string_equal(opening(w, &unknown, RT_THINKING_ON, "Q"), "");
+    static const rt_merge none[1];
+    static const rt_token_type types[] = {RT_TOKEN_USER, RT_TOKEN_CONTROL};
+    for (size_t i = 0; i < 2; i++) {
+        tok_row rows[257];
+        memcpy(rows, w->rows, sizeof w->rows);
+        rows[256] = (tok_row){"</think>", 8, types[i], 0};
+        w->model.tokenizer = tok_fixture(RT_TOKENIZER_BYTES, rows, 257, none, 0, &w->arena);
+        assert_string_equal(opening(w, &thinker, RT_THINKING_ON, "Q"),
+                            types[i] == RT_TOKEN_USER ? want : "");
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(answers_are_taken_apart, setup, teardown),
+        cmocka_unit_test_setup_teardown(reasoning_is_printed_whole, setup, teardown),
         cmocka_unit_test_setup_teardown(other_answers_are_kept, setup, teardown),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
