@@ -43,11 +43,14 @@ function module.describe(op)
   local cols, n_strips = parts.segments(op, facts, 16)
   local slots = slots_of(op)
   local block = round_up(16 * slots, 32)
+  -- Eight warps leave a thread all registers that it can have: the text of one warp has no loop over atoms, and its loads
+  -- for all of them stand together.
+  local threads = block == 32 and 256 or 384
   return cuda.of(c_kernel.describe(op), {
     name_suffix = "xdecode",
     axes = { descr.rows_axis(rows, TOKENS), descr.dim_axis("strips", n_strips, "y") },
     grid = { descr.row_ctas(rows, TOKENS), tostring(n_strips), "1" },
-    block = block, ctas_per_sm = math.max(1, 384 // block),
+    block = block, ctas_per_sm = math.max(1, threads // block),
     covers = parts.row_cover(rows, TOKENS, cols),
     smem = carve(op, facts), features = { "dp4a", "f16" }, early = early(op),
   })
