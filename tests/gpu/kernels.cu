@@ -3,12 +3,14 @@
  *
  *   kernels IN [REPEAT]
  * IN holds records (little-endian u32 unless said): plain kernel, n_ctas, n_rows, n_seqs, n_logits, the five
- * arrays of rt_step in its order, n_gpu, for each of those: kernel, grid x, y, z, n, the numbers of its n operands; then
- * n_operands and how many of them, the first ones, the twin has, and for each: written (0 or 1; of the others 2, or 3 for
+ * arrays of rt_step in its order, n_gpu, for each of those: kernel, whether its rows are a prompt's in f16, grid x, y, z, n,
+ * the numbers of its n operands; then a number and so many f32, how far each number that a prompt in f16 writes may be from
+ * the twin's (of any other all bytes are equal), which also has to be written alike twice; then n_operands and how many of them, the first ones, the twin has, and for each: written (0 or 1; of the others 2, or 3 for
  * counters, which are 0 in front of every launch), n_bytes, bytes padded to 4. Operands lie in device memory between filled zones that
  * must stay as they are. Prints a line for each kernel: runs, bytes compared, bytes that differ, and the time
  * of one launch of its last run as the mean of REPEAT (0: not timed). Exit 1 if anything differs. */
 #include <cuda_runtime.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +25,7 @@ enum { ZONE = 4096, FILLING = 0xa5 };
 
 /* As in model_abi.h; in device memory its addresses are device addresses. */
 struct step {
-    uint32_t n_rows, n_seqs, n_logits;
+    uint32_t n_rows, n_seqs, n_logits, n_prompt;
     const uint32_t *arrays[5];
     const void *picks;
 };
@@ -34,7 +36,7 @@ struct operand {
 };
 
 struct variant {
-    uint32_t kernel, grid[3];
+    uint32_t kernel, prompt, grid[3];
     std::vector<uint32_t> operands;
 };
 
@@ -43,6 +45,7 @@ struct record {
     step host;
     std::vector<uint32_t> arrays[5];
     std::vector<variant> variants;
+    std::vector<float> limits;
     std::vector<operand> operands;
     uint32_t n_plain; /* of them */
 };
@@ -81,6 +84,7 @@ static record take_record(const uint8_t *&at) {
     r.variants.resize(take(at));
     for (variant &v : r.variants) {
         v.kernel = take(at);
+        v.prompt = take(at);
         for (uint32_t &g : v.grid) {
             g = take(at);
         }
@@ -89,6 +93,9 @@ static record take_record(const uint8_t *&at) {
             o = take(at);
         }
     }
+    r.limits.resize(take(at));
+    memcpy(r.limits.data(), at, 4 * r.limits.size());
+    at += 4 * r.limits.size();
     r.operands.resize(take(at));
     r.n_plain = take(at);
     for (operand &o : r.operands) {
@@ -164,6 +171,30 @@ static double timed(const gpu_entry &k, const void *params, const uint32_t grid[
     return 1000.0 * ms / repeat;
 }
 
+static std::vector<uint8_t> copied(const block &b) {
+    std::vector<uint8_t> out(b.n);
+    check(cudaMemcpy(out.data(), b.at, b.n, cudaMemcpyDeviceToHost), "copy out");
+    return out;
+}
+
+/* Bytes of numbers that are further from `want` than they may be; NaN is. */
+static size_t n_far(const std::vector<uint8_t> &got, const std::vector<uint8_t> &want, const std::vector<float> &limits) {
+    const float *a = (const float *)(const void *)got.data(), *b = (const float *)(const void *)want.data();
+    size_t n = 0;
+    for (size_t i = 0; i < got.size() / 4; i++) {
+        n += !(fabsf(a[i] - b[i]) <= limits.at(i));
+    }
+    return 4 * n;
+}
+
+static size_t n_unequal(const std::vector<uint8_t> &got, const std::vector<uint8_t> &want) {
+    size_t n = 0;
+    for (size_t i = 0; i < got.size(); i++) {
+        n += got[i] != want[i];
+    }
+    return n;
+}
+
 static void run_gpu(const record &r, const variant &v, const std::vector<std::vector<uint8_t>> &want, int repeat,
                     result *out) {
     const gpu_entry &k = gpu_kernels[v.kernel];
@@ -184,19 +215,25 @@ static void run_gpu(const record &r, const variant &v, const std::vector<std::ve
         blocks.back()->put(r.arrays[i].data());
         s.arrays[i] = (const uint32_t *)blocks.back()->at;
     }
+    s.n_prompt = v.prompt ? s.n_rows : 0;
     blocks.push_back(new block(sizeof s));
     blocks.back()->put(&s);
     params.push_back(blocks.back()->at);
 
     check((cudaError_t)k.launch(params.data(), v.grid), k.name);
     check(cudaDeviceSynchronize(), k.name);
-    for (size_t i = 0; i < r.operands.size(); i++) {
-        std::vector<uint8_t> got(want[i].size());
-        check(cudaMemcpy(got.data(), blocks[i]->at, got.size(), cudaMemcpyDeviceToHost), "copy out");
-        for (size_t j = 0; i < r.n_plain && j < got.size(); j++) {
-            out->different += got[j] != want[i][j];
+    for (size_t i = 0; i < r.n_plain; i++) {
+        const std::vector<uint8_t> got = copied(*blocks[i]);
+        const bool near = v.prompt && r.operands[i].written == 1;
+        out->different += near ? n_far(got, want[i], r.limits) : n_unequal(got, want[i]);
+        out->bytes += got.size();
+        if (near) {
+            check((cudaError_t)k.launch(params.data(), v.grid), k.name);
+            check(cudaDeviceSynchronize(), k.name);
+            out->different += n_unequal(copied(*blocks[i]), got);
         }
-        out->bytes += i < r.n_plain ? got.size() : 0;
+    }
+    for (size_t i = 0; i < r.operands.size(); i++) {
         out->zones += blocks[i]->damage();
     }
     out->runs++;

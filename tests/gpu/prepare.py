@@ -10,7 +10,10 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "softgpu"))
+import numpy as np  # noqa: E402
+
 import soft  # noqa: E402
+import test_attn_f16  # noqa: E402
 from soft import cpu  # noqa: E402
 
 KERNELS_PER_UNIT = 4
@@ -59,15 +62,17 @@ def shared_operands(variants, step, op, family):
 
 
 def record(plain, d, step, op, family, variants):
-    """One record of kernels.cu; variants: (kernel, descriptor)."""
-    operands, more = family.operands, shared_operands(variants, step, op, family)
+    """One record of kernels.cu; variants: (kernel, descriptor, whether its rows are a prompt's in f16)."""
+    operands, more = family.operands, shared_operands([v[:2] for v in variants], step, op, family)
     names = [o["param"] for o in d["operands"]] + list(more)
     out = [struct.pack("<5I", plain, cpu.n_ctas(d, step), step.n_rows, len(step.slot), len(step.logit))]
     out += [a.tobytes() for a in (step.token, step.seq, step.pos, step.slot, step.logit)]
     out.append(struct.pack("<I", len(variants)))
-    for i, v in variants:
+    for i, v, prompt in variants:
         mine = [names.index(o["param"]) for o in v["operands"]]
-        out.append(struct.pack(f"<{5 + len(mine)}I", i, *soft.grid_of(v, step), len(mine), *mine))
+        out.append(struct.pack(f"<{6 + len(mine)}I", i, prompt, *soft.grid_of(v, step), len(mine), *mine))
+    limits = family.limits(test_attn_f16.ERROR).astype(np.float32).tobytes() if any(v[2] for v in variants) else b""
+    out.append(struct.pack("<I", len(limits) // 4) + limits)
     out.append(struct.pack("<2I", len(names), len(d["operands"])))
     for o in d["operands"]:
         data = operands[o["param"]].tobytes()
@@ -83,11 +88,11 @@ def write_records(plain, layouts, cases, gpu, out):
         for index, op, step, family in cpu.runs_of(plain, layouts):
             if op["family"] == "matmul" and op["parts"][0]["n"] > 30000 and step.n_rows == 1:
                 continue  # the largest operands once only: the folder has to travel
-            variants = [(i, gpu[i]) for i, (of, o, _) in enumerate(cases) if of == index and
+            variants = [(i, gpu[i], o.get("prompt") == "f16") for i, (of, o, _) in enumerate(cases) if of == index and
                         (o.get("role") != "decode" or (len(step.logit) if op.get("rows") == "L" else step.n_rows)
                          <= soft.DECODE_ROWS)]
             f.write(record(index, plain[index], step, op, family, variants))
-            ran.update(i for i, _ in variants)
+            ran.update(i for i, _, _ in variants)
     idle = [d["name"] for i, d in enumerate(gpu) if i not in ran]
     if idle:
         sys.exit(f"prepare: no operands for {', '.join(idle)}")
@@ -126,7 +131,7 @@ def main():
     plain, layouts, folder = cpu.render("plain")
     for d in plain:
         shutil.copy(folder / f"{d['name']}.c", out / f"{d['name']}.c")
-    cases = soft.cases()
+    cases = soft.cases() + test_attn_f16.cases()
     gpu = soft.render([op for _, op, _ in cases], out)
     (out / "plain_table.c").write_text(plain_table(plain))
     # nvcc's host stubs are C functions with the kernels' names: the twins get others

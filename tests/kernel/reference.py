@@ -383,20 +383,26 @@ class Attn:
     def check(self, got, error=1e-5):
         op, step = self.op, self.step
         y = got["y"].view(np.float32).reshape(step.n_rows, op["n_head"], op["hd"])
-        want, open_ = np.zeros(y.shape), np.zeros(y.shape)
+        want = np.zeros(y.shape)
         for t in range(step.n_rows):
             slot, pos = step.slot[step.seq[t]], int(step.pos[t])
             seen = np.arange(self.first(pos), pos + 1) % op["cap"]
             q = self.qkv[t, :op["n_head"] * op["hd"]].reshape(-1, op["hd"]).astype(np.float64)
-            open_[t] = self.gates(t)
+            open_ = self.gates(t)
             for h in range(op["n_head"]):
                 kv = h * op["n_kv"] // op["n_head"]
                 score = self.k[slot, kv, seen] @ q[h] * op["scale"]
                 p = np.exp(score - score.max())
-                want[t, h] = p @ self.v[slot, kv, seen] / p.sum() * open_[t, h]
+                want[t, h] = p @ self.v[slot, kv, seen] / p.sum() * open_[h]
+        return np.abs(y - want) <= self.limits(error)
+
+    def limits(self, error):
+        """How far each number of y may be off, float64 [rows, n_head, hd]."""
+        op = self.op
         # |v| is about 2; scores reach 40, exp costs 40 * 2^-24
         size = max(1.0, op.get("flat", 0.0) / 2, op.get("steep", 0.0) / 10)
-        return np.abs(y - want) <= error * np.maximum(open_, 1e-3) * size
+        open_ = np.stack([self.gates(t) for t in range(self.step.n_rows)])
+        return np.broadcast_to(error * np.maximum(open_, 1e-3) * size, (self.step.n_rows, op["n_head"], op["hd"]))
 
 
 FAMILIES = {"matmul": Matmul, "embed": Embed, "norm_quant": Norm, "quant": Quant,
