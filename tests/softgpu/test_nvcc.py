@@ -15,7 +15,7 @@ ROWS = ["sm_80", "sm_90a", "sm_100a", "sm_121a"]
 FLAGS = "-cubin -std=c++17 -fmad=false -Werror all-warnings -Xptxas -v".split()
 MORE_ROWS = ["sm_86", "sm_87", "sm_89", "sm_90", "sm_100", "sm_103", "sm_103a", "sm_110", "sm_110a", "sm_120", "sm_120a", "sm_121"]
 PER_FAMILY = 2
-# With --all every kernel for the first rows; for the others some of each family, and what had no more than this to spare.
+# With --all every kernel, and products in every type, for the first rows; for the others some of each family, and what had no more than this to spare.
 ALL = "LAGEN_TEST_ALL" in os.environ
 SPARE_REGISTERS = 16
 
@@ -26,6 +26,22 @@ def picked(cases):
     for i, (_, op, _) in enumerate(cases):
         groups.setdefault((op["family"], op.get("role"), op.get("prompt")), []).append(i)
     return sorted({i for g in groups.values() for i in (g[0], *g[len(g) * 3 // 4:][:PER_FAMILY - 1])})
+
+
+def of_each_type():
+    """Products of one and of two atoms in every quantised type: a model file may have any."""
+    for path in sorted((soft.ROOT / "templates" / "quant").glob("*.lua")):
+        if 'module.kind = "int"' not in path.read_text():
+            continue
+        for K in (256, 512):
+            one, two = [[{"type": path.stem, "n": 256, "bias": False}] * n for n in (1, 2)]
+            for role in ("decode", "prefill"):
+                yield {"family": "matmul", "role": role, "rows": "T", "K": K, "parts": one, "epilogue": "add"}
+                yield {"family": "matmul", "role": role, "rows": "T", "K": K, "parts": two, "epilogue": "swiglu"}
+            experts = {"K": K, "n": 256, "E": 12, "n_used": 4, "shared": [{"type": path.stem}] * 2}
+            for family in ("matvec_moe", "moe_matmul"):
+                yield {"family": family, "stage": "gated", "parts": [{"type": path.stem}] * 2, "outputs": {"q8": True}, **experts}
+                yield {"family": family, "stage": "down", "parts": [{"type": path.stem}], **experts, "shared": [{"type": path.stem}]}
 
 
 def cap_of(d):
@@ -70,8 +86,10 @@ def main():
         return t.done()
     cases = soft.cases() + test_attn_f16.cases()
     folder = soft.WORK / "nvcc"
-    descriptors = soft.render([op for _, op, _ in cases], folder)
-    some = [descriptors[i] for i in picked(cases)]
+    ops = [op for _, op, _ in cases] + ([dict(op, hw=soft.HW) for op in of_each_type()] if ALL else [])
+    rendered = soft.render(ops, folder)
+    descriptors = list({d["name"]: d for d in rendered}.values())
+    some = [rendered[i] for i in picked(cases)]
     full = check_rows(t, ROWS, descriptors if ALL else some, folder)
     if ALL:
         check_rows(t, MORE_ROWS, some + [d for d in full if d not in some], folder)
