@@ -30,8 +30,11 @@ LAGUNA_TINY = ROOT / "models" / "laguna-tiny" / "laguna-tiny.gguf"
 RECIPES = ["llama-tiny", "llama-576"]
 CHUNKS = [512, 64, 7, 1]
 EVERY_CHUNKS = [64, 1]  # no step has logits of more rows
-MOST_KL = 1e-2  # between two arithmetics; what 8-bit activations cost models of random weights
 TOKENS = 577  # odd; past the edge of every chunk, and one row past it at 64
+RANDOM_IDS = [1 + 37 * i % 311 for i in range(TOKENS)]
+# Between two arithmetics: what 8-bit activations cost models of random weights, and trained ones over text.
+MOST_KL, MOST_KL_TEXT = 1e-2, 2e-3
+TEXTS = {"laguna-tiny": "laguna_tiny_tokens.json", "SmolLM2": "smollm2_tokens.json"}  # of models that were trained
 
 
 def sh(command, **options):
@@ -116,7 +119,15 @@ def share_weights(folder):
                 to.mkdir(parents=True, exist_ok=True)
                 (to / f"{folder.name}.weights").write_bytes(piece)
         cpu.unlink()
-    return {"name": folder.name, "weight_bytes": size, "parts": parts}
+    return {"name": folder.name, "weight_bytes": size, "parts": parts, "text": text_of(folder.name)}
+
+
+def text_of(name):
+    """Token ids of a text, if the model was trained on any."""
+    for beginning, file in TEXTS.items():
+        if name.startswith(beginning):
+            return json.loads((ROOT / "tests/oracle" / file).read_text())["sequences"][0][:TOKENS]
+    return None
 
 
 def prepare(a):
@@ -178,11 +189,11 @@ def join_weights(model):
                 f.write((PARTS / str(i) / f"{model['name']}.weights").read_bytes())
 
 
-def numbers(cli, chunk, every):
+def numbers(cli, chunk, every, tokens=RANDOM_IDS):
     """Logits of all positions; or, in steps of as many rows as a chunk has, the last one's and what every layer leaves. A text
     if it fails."""
     files = [OUT / f"{what}.{os.getpid()}" for what in ("logits", "layers")]
-    ids = ",".join(str(1 + 37 * i % 311) for i in range(TOKENS))
+    ids = ",".join(map(str, tokens))
     more = ["--all"] if every else ["--trace", files[1]]
     code, _, text, _ = output([cli, "logits", "--ids", ids, "--raw", files[0], "--chunk", chunk, *more])
     data = [f.read_bytes() if f.exists() else b"" for f in files]
@@ -225,18 +236,18 @@ def log_softmax(x):
     return [v - norm for v in x]
 
 
-def compare_prompts(t, model, cpu, prompt):
+def compare_prompts(t, model, cpu, prompt, text):
     """The program whose attention of prompts is in f16: the same bits at every chunk, and not far from the CPU's."""
     for every, what, chunks in ((False, "layers", CHUNKS), (True, "all logits", EVERY_CHUNKS)):
         got = [numbers(prompt, chunk, every) for chunk in chunks]
         for chunk, numbers_of in zip(chunks[1:], got[1:]):
             t.row(model, f"{what} in f16, chunk {chunk}", isinstance(numbers_of, bytes) and numbers_of == got[0], f"as chunk {chunks[0]}")
-    wanted = numbers(cpu, EVERY_CHUNKS[0], True)
-    if isinstance(wanted, bytes) and isinstance(got[0], bytes) and len(wanted) == len(got[0]):
-        kl = mean_kl(wanted, got[0], TOKENS)
-        t.row(model, "logits in f16 beside the CPU's", kl < MOST_KL, f"mean KL {kl:.2e}")
-    else:
-        t.row(model, "logits in f16 beside the CPU's", False, "one of them has none")
+    for tokens, what, most in ((RANDOM_IDS, "random tokens", MOST_KL), (text, "a text", MOST_KL_TEXT)):
+        if tokens is not None:
+            wanted, got = (numbers(cli, EVERY_CHUNKS[0], True, tokens) for cli in (cpu, prompt))
+            there = isinstance(wanted, bytes) and isinstance(got, bytes) and len(wanted) == len(got)
+            kl = mean_kl(wanted, got, TOKENS) if there else math.inf
+            t.row(model, f"f16 beside the CPU, {what}", kl < most, f"mean KL {kl:.2e}" if there else "one of them has none")
 
 
 def compare_texts(t, model, gpu, greedy):
@@ -290,7 +301,7 @@ def one_model(t, model, greedy, a):
         return
     compare_numbers(t, name, cpu, gpu)
     prompt = folder / "prompt/cli"
-    compare_prompts(t, name, cpu, prompt)
+    compare_prompts(t, name, cpu, prompt, model["text"])
     for side in ("cpu", "gpu", "prompt"):
         code, out, err, _ = output([folder / side / "request", "slots", folder / side])
         t.row(name, f"slots ({side})", code == 0, (out.decode().strip() + err)[:100])

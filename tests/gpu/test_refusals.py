@@ -1,5 +1,6 @@
-"""The recorder answers to what must be refused as its table says (runtime/recorder/refusals.def); the
-same program run on a GPU says whether the table is right, and is seen to say where it is not."""
+"""The recorder answers to what must be refused as its table says (runtime/recorder/refusals.def), and the table says what a
+card answered (refusals.<row>.txt, what `tests/gpu/run --refusals` printed there). The same program run on a GPU
+says whether the table is right, and is seen to say where it is not."""
 
 import os
 import pathlib
@@ -13,6 +14,7 @@ import toolkit  # noqa: E402
 from toolkit import ROOT, tap  # noqa: E402
 
 HERE = ROOT / "tests" / "gpu"
+RECORDING = HERE / "refusals.sm_90.txt"
 SETTINGS = (
     "compute_major 9\ncompute_minor 0\ncluster_ctas_max 8\n"
     "smem_per_cta_bytes 232448\nsmem_per_sm_bytes 233472\n"
@@ -70,11 +72,45 @@ def rows():
     return dict(re.findall(r"^REC_REFUSAL\((\w+), RT_CU_(\w+)\)$", text, re.M))
 
 
+def name_of(code):
+    return "CUDA_" + ("SUCCESS" if code == "SUCCESS" else f"ERROR_{code}")
+
+
+def differences(recording, table):
+    """Each case whose code is not that of the table, and those that one of them lacks."""
+    said = dict(re.findall(r"^(?:ok |DIFFERS) (\w+) \d+ (CUDA_\w+)", recording, re.M))
+    wanted = {case: name_of(code) for case, code in table.items()}
+    return [
+        f"{case}: recorded {said.get(case, 'nothing')}, the table has {wanted.get(case, 'nothing')}"
+        for case in sorted({*said, *wanted})
+        if said.get(case) != wanted.get(case)
+    ]
+
+
+def table_is_what_a_card_answered():
+    recording = RECORDING.read_text()
+    assert differences(recording, rows()) == [], differences(recording, rows())
+    taken = re.findall(r"^ok  (.+): 0 CUDA_SUCCESS$", recording, re.M)
+    assert taken == ["65535 rows on y", "1024 threads", "49152 bytes of shared memory"], taken
+    assert "ok  after all of them the context is sound (0)\n" in recording
+
+
+def a_row_unlike_the_recording_is_named():
+    recording, table = RECORDING.read_text(), rows()
+    for case, code in table.items():
+        other = "SUCCESS" if code != "SUCCESS" else "INVALID_VALUE"
+        less = {k: v for k, v in table.items() if k != case}
+        shorter = re.sub(rf"^.* {case} .*\n", "", recording, flags=re.M)
+        for bent in ((recording, {**table, case: other}), (recording, less), (shorter, table)):
+            found = differences(*bent)
+            assert len(found) == 1 and found[0].startswith(f"{case}: "), (case, found)
+
+
 def recorder_follows_its_table():
     status, lines = on_the_recorder()
     assert status == 0 and all(line.startswith("ok ") for line in lines) and len(lines) == len(rows()) + 4, lines
     said = {line.split()[1]: line.split()[3] for line in lines[: len(rows())]}
-    assert said == {case: "CUDA_" + ("SUCCESS" if code == "SUCCESS" else f"ERROR_{code}") for case, code in rows().items()}, said
+    assert said == {case: name_of(code) for case, code in rows().items()}, said
 
 
 def every_row_that_is_wrong_is_found():
@@ -87,4 +123,5 @@ def every_row_that_is_wrong_is_found():
 
 
 if __name__ == "__main__":
-    tap.main([recorder_follows_its_table, every_row_that_is_wrong_is_found])
+    tap.main([table_is_what_a_card_answered, a_row_unlike_the_recording_is_named, recorder_follows_its_table,
+              every_row_that_is_wrong_is_found])
