@@ -32,9 +32,9 @@ end
 function module.describe(op)
   local c = c_kernel.describe(op)
   local block = 16 * slots_of(op)
-  -- More ctas hide more of memory's latency, fewer leave the registers that texts of several types need, and one of few
-  -- atoms, whose loops are all unrolled.
-  local threads = (#moe.types(op) > 1 or block < 128) and 384 or 576 -- an SM of some rows takes 16 ctas, not 18 of a warp
+  -- More ctas hide more of memory's latency, fewer leave the registers that texts of several types need, and one of a
+  -- single turn, whose loads all stand together. (An SM of some rows takes 16 ctas, not 18 of a warp.)
+  local threads = (#moe.types(op) > 1 or total(op) <= MOST_SLOTS) and 384 or 576
   return cuda.of(c, {
     axes = c.axes, grid = c.grid, block = block, ctas_per_sm = math.max(1, math.min(12, threads // block)),
     smem = carve(op), features = { "dp4a", "f16" },
