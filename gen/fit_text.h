@@ -4,9 +4,6 @@
 
 #include "fit.h"
 
-/* "1.50 GiB": for reading, never for reckoning. Returns `buffer`. */
-const char *lg_size_text(uint64_t bytes, char buffer[32]);
-
 /* The pools, their parts, costs, and the answer if a pool was named. */
 void lg_fit_text(const lg_fit *fit, const lg_pools *pools, const lg_hw_row *hw, lb_text *out);
 

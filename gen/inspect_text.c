@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "fit_text.h"
 #include "inspect_data.h"
+#include "size_text.h"
 
 enum { STR_BYTES = 64, TOKEN_BYTES = 40, ELEMS = 5 };
 

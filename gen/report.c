@@ -9,6 +9,7 @@
 #include "base/num.h"
 #include "fit_text.h"
 #include "need.h"
+#include "size_text.h"
 
 enum { LAYERS_MAX = 1024 };
 

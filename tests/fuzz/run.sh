@@ -14,7 +14,7 @@ base="runtime/base/err.c runtime/base/arena.c runtime/base/text.c runtime/base/f
 gguf="gen/qtype.c gen/gguf.c gen/gguf_parse.c gen/gguf_split.c gen/gguf_value.c gen/gguf_array.c"
 value="gen/value.c gen/value_text.c"
 inspect="gen/inspect.c gen/inspect_claim.c gen/inspect_clean.c gen/inspect_json.c"
-inspect="$inspect gen/inspect_text.c gen/inspect_tokenizer.c"
+inspect="$inspect gen/inspect_text.c gen/inspect_tokenizer.c gen/size_text.c"
 
 jinja="gen/jinja/*.c runtime/base/unicode.c"
 output="runtime/chat/output*.c runtime/chat/json_read.c runtime/base/unicode.c"

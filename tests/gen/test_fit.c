@@ -13,6 +13,7 @@
 #include "need.h"
 #include "plans.h"
 #include "report.h"
+#include "size_text.h"
 
 static lg_need sum_for(const char *target) {
     plans p;
