@@ -53,6 +53,10 @@ int lg_host_raise(lua_State *L, lb_code code, const char *fmt, ...) {
     va_end(ap);
     lg_host_of(L)->code = code;
     luaL_checkstack(L, 4, "an error message");
+    if (code == LB_USAGE) { /* of the command line: where a template noticed it says nothing */
+        lua_pushstring(L, text);
+        return lua_error(L);
+    }
     push_where(L);
     lua_pushstring(L, text);
     lua_concat(L, 2);
@@ -99,6 +103,9 @@ static void count_hook(lua_State *L, lua_Debug *ar) {
 static int explain(lua_State *L) {
     if (lua_type(L, 1) != LUA_TSTRING) {
         lua_pushliteral(L, "an error that is not a text");
+        return 1;
+    }
+    if (lg_host_of(L)->code == LB_USAGE) {
         return 1;
     }
     char first[LUA_IDSIZE] = "";
