@@ -76,11 +76,18 @@ static bool check_image(lg_context *c, const char *dir, const lg_value *manifest
                         lb_err *err) {
     lg_at root = lg_at_root("manifest.json", manifest);
     const char *want = NULL;
-    if (!lg_at_string_or(&root, "image_sha256_tree", NULL, &want, err)) {
+    bool linked = false;
+    if (!lg_at_string_or(&root, "image_sha256_tree", NULL, &want, err) ||
+        !lg_at_bool(&root, "weights_linked", &linked, err)) {
         return false;
     }
+    if (linked == (want != NULL)) {
+        return lb_err_set(err, LB_DAMAGED, "manifest.json: weights_linked is %s, and "
+                          "image_sha256_tree is %s", linked ? "true" : "false",
+                          linked ? "there" : "missing");
+    }
     *what = "weights linked to the model file, not checked here";
-    if (want == NULL) {
+    if (linked) {
         return true;
     }
     lb_map map = {0};

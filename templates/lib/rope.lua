@@ -53,7 +53,11 @@ end
 local function magnitude(g, prefix, p, asked)
   local how = g.options.rope_mscale
   if how == "formula" then
-    return (1.0 + 0.1 * real.log(p.factor)) * p.attn_factor
+    local m = 1.0 + 0.1 * real.log(p.factor)
+    if m <= 0 then
+      fail("key '" .. prefix .. "rope.scaling.factor' is " .. p.factor .. ": its magnitude 1 + 0.1 ln(factor) is not above 0")
+    end
+    return m * p.attn_factor
   end
   if how == "key" then
     return g:number(prefix .. "rope.scaling.yarn_attn_factor", 0, 1e6, p.attn_factor)
@@ -78,8 +82,8 @@ local function numbers_asked(g)
   local how, pair, asked = g.options.rope_mscale, g.options.rope_beta, {}
   if how ~= "formula" and how ~= "key" then
     local v = tonumber(how)
-    if not (v and v > 0 and v < 1e6) then
-      wrong_option("--rope-mscale: '" .. how .. "' is neither formula nor key nor a number above 0")
+    if not (v and v >= 1e-6 and v <= 1e6) then -- a program multiplies in f32, where the smallest are 0
+      wrong_option("--rope-mscale: '" .. how .. "' is neither formula nor key nor a number from 1e-6 to 1e6")
     end
     asked.mscale = v + 0.0
   end

@@ -478,6 +478,15 @@ def verify_proves_and_does_not_believe():
         (out / name).write_text(text)
         forge_manifest(out, name)
         assert p.returncode == 3 and says in p.stderr, f"{name}: {new} was believed: {p.stderr}"
+    for old, new in ((r',\s*"image_sha256_tree": "[0-9a-f]{64}"', ""), (r'"weights_linked": false', '"weights_linked": true')):
+        text = (out / "manifest.json").read_text()
+        forged = re.sub(old, new, text)
+        assert forged != text, old
+        (out / "manifest.json").write_text(forged)
+        forge_manifest(out, "memory.json")
+        p = lagen("verify", out)
+        (out / "manifest.json").write_text(text)
+        assert p.returncode == 3 and "weights_linked" in p.stderr, p.stderr
     assert lagen("verify", out).returncode == 0
 
 

@@ -206,6 +206,7 @@ def bad_options_are_refused():
     plain = program.synth("llama-tiny", "f32", 0, "rope-plain")
     for model, options, says, status in (
             (path, ["--rope-mscale", "big"], "lagen: --rope-mscale: 'big'", 2), (path, ["--rope-mscale", "0"], "'0' is neither", 2),
+            (path, ["--rope-mscale", "1e-46"], "'1e-46' is neither", 2),
             (path, ["--rope-beta", "1,32"], "lagen: --rope-beta: '1,32'", 2), (path, ["--rope-beta", "32"], "--rope-beta: '32'", 2),
             (plain, ["--rope-mscale", "1"], "rope.scaling.type is linear", 1),
             (plain, ["--rope-beta", "key"], "rope.scaling.type is linear", 1)):
