@@ -82,9 +82,10 @@ MODEL = {
     "--ram": Uint(1, 2**50, size=True), "--vram": Uint(1, 2**50, size=True),
     "--attn": Word(("f16", 2, "--attn: f16 needs tensor cores, and row x86-64-v3 has none")), "--kv": Word(),
     "--pre": Word(("gpt", 2, "--pre: 'gpt' is not known"), says=" is not known; docs/tokenizers.md lists names"),
-    "--rope-mscale": Word(*[(v, 2, f"'{v}' is neither formula") for v in ("nan", "1e999", "-1", "0")],
+    "--rope-mscale": Word(*[(v, 2, f"'{v}' is neither formula") for v in
+                            ("nan", "1e999", "-1", "0", "9.9e-7", "1.01e6")],
                           ("key", 1, "--rope-mscale and --rope-beta say how YaRN is read; this model's"),
-                          says=" is neither formula nor key nor a number above 0"),
+                          says=" is neither formula nor key nor a number from 1e-6 to 1e6"),
     "--rope-beta": Word(*[(v, 2, f"'{v}' is neither fixed") for v in ("1", "1,2,3", "1,nan", "1,2")],
                         ("key", 1, "--rope-mscale and --rope-beta say how YaRN is read; this model's"),
                         says=" is neither fixed nor key nor FAST,SLOW")}
