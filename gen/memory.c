@@ -45,11 +45,6 @@ static bool read_plane(const lg_at *at, lb_plane *plane, lb_err *err) {
             return lg_at_fail(at, keys[i], err, LB_LIMIT, "is above 65535");
         }
     }
-    if (v[3] >= LB_N_CHECKS || v[2] == 0 || v[1] % v[2] != 0) {
-        return lg_at_fail(at, NULL, err, LB_BAD_VALUE,
-                          "%" PRIu32 " bytes in words of %" PRIu32 ", check %" PRIu32, v[1], v[2],
-                          v[3]);
-    }
     *plane = (lb_plane){(uint16_t)v[0], (uint16_t)v[1], (uint16_t)v[2], (uint16_t)v[3]};
     return true;
 }
@@ -92,6 +87,9 @@ static bool layout_of(lg_qtype type, lg_host *host, lb_arena *arena, const lb_la
         if (!read_plane(&item, &l->planes[i], err)) {
             return false;
         }
+    }
+    if (!lb_layout_check(l, err)) {
+        return lb_err_prefix(err, "templates/quant/%s.lua", lg_qtype_get(type)->name);
     }
     known[type] = l;
     *out = l;

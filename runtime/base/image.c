@@ -8,6 +8,61 @@
 
 #include "base/num.h"
 
+/* The plane that holds `byte` of a qblock and is not `but`; n_planes where there is none. */
+static uint32_t plane_of(const lb_layout *l, uint32_t byte, uint32_t but) {
+    uint32_t i = 0;
+    while (i < l->n_planes && (i == but || byte < l->planes[i].src_offset ||
+                               byte - l->planes[i].src_offset >= l->planes[i].n_bytes)) {
+        i++;
+    }
+    return i;
+}
+
+static bool check_plane(const lb_layout *l, uint32_t i, lb_err *err) {
+    const lb_plane *p = &l->planes[i];
+    if (p->n_bytes == 0 || p->word_bytes == 0 || p->n_bytes % p->word_bytes != 0 ||
+        p->check >= LB_N_CHECKS) {
+        return lb_err_set(err, LB_BAD_VALUE,
+                          "%s: plane %" PRIu32 " is %u bytes in words of %u, check %u", l->type, i,
+                          p->n_bytes, p->word_bytes, p->check);
+    }
+    if ((uint32_t)p->src_offset + p->n_bytes > l->qblock_bytes) {
+        return lb_err_set(err, LB_BAD_VALUE,
+                          "%s: plane %" PRIu32 ", %u bytes from byte %u on, ends past the qblock's "
+                          "%" PRIu32 " bytes",
+                          l->type, i, p->n_bytes, p->src_offset, l->qblock_bytes);
+    }
+    return true;
+}
+
+bool lb_layout_check(const lb_layout *l, lb_err *err) {
+    if (l->n_planes > LB_MAX_PLANES) {
+        return lb_err_set(err, LB_LIMIT, "%s: %" PRIu32 " planes; at most %d are possible", l->type,
+                          l->n_planes, LB_MAX_PLANES);
+    }
+    for (uint32_t i = 0; i < l->n_planes; i++) {
+        if (!check_plane(l, i, err)) {
+            return false;
+        }
+    }
+    for (uint32_t byte = 0; byte < l->qblock_bytes; byte++) {
+        const uint32_t one = plane_of(l, byte, l->n_planes), other = plane_of(l, byte, one);
+        if (one == l->n_planes) {
+            return lb_err_set(err, LB_BAD_VALUE,
+                              "%s: no plane holds byte %" PRIu32 " of the qblock's %" PRIu32
+                              "; planes hold each byte once",
+                              l->type, byte, l->qblock_bytes);
+        }
+        if (other != l->n_planes) {
+            return lb_err_set(err, LB_BAD_VALUE,
+                              "%s: planes %" PRIu32 " and %" PRIu32 " both hold byte %" PRIu32
+                              " of the qblock; planes hold each byte once",
+                              l->type, one, other, byte);
+        }
+    }
+    return true;
+}
+
 static bool check_shape(const lb_layout *l, uint64_t n_rows, uint64_t n_cols, lb_err *err) {
     if (n_rows == 0) {
         return lb_err_set(err, LB_BAD_SHAPE, "a %s matrix of 0 rows", l->type);

@@ -37,6 +37,11 @@ typedef struct lb_layout {
     lb_plane planes[LB_MAX_PLANES];
 } lb_layout;
 
+/* Whether the planes hold every byte of a qblock exactly once, in whole words: otherwise the image would
+ * leave bits of the weights out or shift what stands behind. Planes are counted from 0 in messages.
+ * Fails with LB_BAD_VALUE. */
+bool lb_layout_check(const lb_layout *l, lb_err *err);
+
 /* Bytes of the image of one n_rows x n_cols matrix: whole strips. Fails with LB_BAD_SHAPE if n_cols
  * is not a positive multiple of the qblock or n_rows is 0, LB_OVERFLOW if the size does not fit. */
 bool lb_image_bytes(const lb_layout *l, uint64_t n_rows, uint64_t n_cols, uint64_t *out, lb_err *err);

@@ -190,12 +190,64 @@ static void image_checks_every_kind_of_scale(void **state) {
     }
 }
 
+/* A layout that is right, with one number of one plane a little more or less: never right again. */
+static void bend_planes(const lb_layout *good) {
+    lb_err err = {0};
+    assert_true(lb_layout_check(good, &err));
+    for (uint32_t p = 0; p < good->n_planes; p++) {
+        for (int by = -4; by <= 4; by++) {
+            for (int what = 0; what < 2 && by != 0; what++) {
+                lb_layout bent = *good;
+                uint16_t *at = what == 0 ? &bent.planes[p].src_offset : &bent.planes[p].n_bytes;
+                *at = (uint16_t)(*at + by);
+                err = (lb_err){0};
+                assert_false(lb_layout_check(&bent, &err));
+                assert_non_null(strstr(err.text, good->type));
+            }
+        }
+    }
+}
+
+static void check_says(const lb_layout *l, const char *says) {
+    lb_err err = {0};
+    assert_false(lb_layout_check(l, &err));
+    assert_string_equal(err.text, says);
+}
+
+static void layout_holds_each_byte_once(void **state) {
+    (void)state;
+    bend_planes(&odd_256);
+    bend_planes(&small_32);
+    bend_planes(&plain_1);
+    lb_layout l = small_32;
+    l.planes[0].n_bytes = 12;
+    check_says(&l, "small: no plane holds byte 14 of the qblock's 18; planes hold each byte once");
+    l = small_32;
+    l.planes[0].src_offset = 1;
+    check_says(&l, "small: planes 0 and 1 both hold byte 1 of the qblock; planes hold each byte once");
+    l = small_32;
+    l.planes[0].n_bytes = 20;
+    check_says(&l, "small: plane 0, 20 bytes from byte 2 on, ends past the qblock's 18 bytes");
+    l = small_32;
+    l.planes[0].word_bytes = 3;
+    check_says(&l, "small: plane 0 is 16 bytes in words of 3, check 0");
+    l = small_32;
+    l.planes[1].check = LB_N_CHECKS;
+    check_says(&l, "small: plane 1 is 2 bytes in words of 2, check 4");
+    l = small_32;
+    l.n_planes = 1;
+    check_says(&l, "small: no plane holds byte 0 of the qblock's 18; planes hold each byte once");
+    l.n_planes = LB_MAX_PLANES + 1;
+    check_says(&l, "small: 9 planes; at most 8 are possible");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(image_checks_every_kind_of_scale),
         cmocka_unit_test(image_puts_each_byte_in_its_place),
         cmocka_unit_test(image_in_pieces_is_the_same),
         cmocka_unit_test(image_refuses_bad_shapes),
+        cmocka_unit_test(layout_holds_each_byte_once),
         cmocka_unit_test(image_names_a_scale_that_is_not_finite),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
