@@ -9,6 +9,9 @@
 local real = import("lib/real.lua")
 local M = {}
 
+-- A program multiplies with magnitudes in f32, where the smallest numbers are 0.
+local LEAST_MAGNITUDE, MOST_MAGNITUDE = 1e-6, 1e6
+
 local function clamp01(x)
   return math.max(0.0, math.min(1.0, x))
 end
@@ -60,7 +63,7 @@ local function magnitude(g, prefix, p, asked)
     return m * p.attn_factor
   end
   if how == "key" then
-    return g:number(prefix .. "rope.scaling.yarn_attn_factor", 0, 1e6, p.attn_factor)
+    return g:number(prefix .. "rope.scaling.yarn_attn_factor", LEAST_MAGNITUDE, MOST_MAGNITUDE, p.attn_factor)
   end
   return asked.mscale
 end
@@ -71,8 +74,13 @@ local function betas(g, prefix, asked)
     return 32.0, 1.0
   end
   if how == "key" then
-    return g:number(prefix .. "rope.scaling.yarn_beta_fast", 0, 1e6),
-      g:number(prefix .. "rope.scaling.yarn_beta_slow", 0, 1e6)
+    local fast = g:number(prefix .. "rope.scaling.yarn_beta_fast", 0, 1e6)
+    local slow = g:number(prefix .. "rope.scaling.yarn_beta_slow", 0, 1e6)
+    if not (fast > slow and slow > 0) then
+      fail(string.format("keys '%srope.scaling.yarn_beta_fast' and '%srope.scaling.yarn_beta_slow' are %g and %g; "
+        .. "the first must be above the second, and that above 0", prefix, prefix, fast, slow))
+    end
+    return fast, slow
   end
   return asked.fast, asked.slow
 end
@@ -82,7 +90,7 @@ local function numbers_asked(g)
   local how, pair, asked = g.options.rope_mscale, g.options.rope_beta, {}
   if how ~= "formula" and how ~= "key" then
     local v = tonumber(how)
-    if not (v and v >= 1e-6 and v <= 1e6) then -- a program multiplies in f32, where the smallest are 0
+    if not (v and v >= LEAST_MAGNITUDE and v <= MOST_MAGNITUDE) then
       wrong_option("--rope-mscale: '" .. how .. "' is neither formula nor key nor a number from 1e-6 to 1e6")
     end
     asked.mscale = v + 0.0
@@ -118,9 +126,12 @@ function M.from_keys(g, prefix, n_rot, factors)
     type = kind,
     factor = factor,
     original_ctx = g:int(prefix .. "rope.scaling.original_context_length", 1, 1 << 30, ctx),
-    attn_factor = g:number(prefix .. "rope.scaling.attn_factor", 0, 1e6, 1.0),
+    attn_factor = g:number(prefix .. "rope.scaling.attn_factor", LEAST_MAGNITUDE, MOST_MAGNITUDE, 1.0),
   }
   p.mscale = p.attn_factor
+  if kind == "yarn" and p.base == 1 then
+    fail("key '" .. prefix .. "rope.freq_base' is 1: all pairs turn alike, and YaRN has none to choose; it must be above 1")
+  end
   if kind == "yarn" then
     p.mscale = magnitude(g, prefix, p, asked)
     p.beta_fast, p.beta_slow = betas(g, prefix, asked)

@@ -133,7 +133,24 @@ def laguna():
 def yarn(arch):
     p = f"{arch}.rope.scaling."
     return {p + "type": key(p + "type", STR, "yarn"), p + "original_context_length": key(p + "original_context_length", U32, 64),
-            **{p + n: key(p + n, F32, 2.0) for n in ("factor", "yarn_beta_fast", "yarn_beta_slow")}}
+            **{p + n: key(p + n, F32, v) for n, v in (("factor", 2.0), ("yarn_beta_fast", 2.0), ("yarn_beta_slow", 1.0))}}
+
+
+def check_yarn(t, parts):
+    """Numbers with which its formulas give no frequencies or a magnitude that is 0 in f32."""
+    p = "laguna.rope.scaling."
+    formula, nan = PLAN + ["--rope-beta", "key"], float("nan")
+    for name, value, says, command in (
+            *[("yarn_beta_slow", v, "yarn_beta_slow' ", PLAN + FROM_KEYS) for v in (0.0, -1.0, 2.0, 3.0, nan, float("inf"))],
+            *[("yarn_beta_fast", v, "yarn_beta_fast' ", PLAN + FROM_KEYS) for v in (0.0, -1.0, 1.0, nan, float("inf"))],
+            *[("yarn_attn_factor", v, f"yarn_attn_factor' is {v:g}", PLAN + FROM_KEYS) for v in (0.0, -1.0, 1e-7, 2e6, nan)],
+            *[("attn_factor", v, f"rope.scaling.attn_factor' is {v:g}", formula) for v in (0.0, -1.0, 1e-7, 2e6, nan)],
+            *[("factor", v, "rope.scaling.factor' is", formula) for v in (1e-9, 4.5e-5, -1.0, nan, float("inf"))]):
+        bad = complaint(command, parts.bent({**yarn("laguna"), p + name: key(p + name, F32, value)}), says)
+        t.check(f"YaRN with {name} {value:g}", not bad, bad)
+    base = "laguna.rope.freq_base"
+    bad = complaint(formula, parts.bent({**yarn("laguna"), base: key(base, F32, 1.0)}), "rope.freq_base' is 1")
+    t.check("YaRN with base 1", not bad, bad)
 
 
 def check_types(t, name, right, make, command):
@@ -246,6 +263,7 @@ def main():
         t.check("the mixture that is bent below is taken", status == 0 and out and not err, err)
     check_accepted(t)
     check_experts(t, parts)
+    check_yarn(t, parts)
     check_keys(t, parts)
     return t.done()
 
