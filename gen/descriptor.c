@@ -92,6 +92,10 @@ static bool read_operand(reader *p, const lg_at *at, lg_operand *o) {
         !lg_at_string_or(at, "index_by", NULL, &o->index_by, p->err)) {
         return false;
     }
+    o->has_window = lg_at_has(at, "window");
+    if (o->has_window && !lg_at_uint(at, "window", &o->window, p->err)) {
+        return false;
+    }
     return lb_is_pow2(o->align) ||
            lg_at_fail(at, "align", p->err, LB_BAD_VALUE, "is no power of two");
 }

@@ -55,6 +55,10 @@ typedef struct lg_operand {
     uint32_t index_bits;
     uint64_t below;       /* of i32: every element is less; 0: not said */
     const char *index_by; /* the parameter whose elements choose what is read; NULL: none does */
+    /* of a state that is read: how many positions back, its own included, a row reads (0: all of
+     * them); has_window: it is said */
+    uint64_t window;
+    bool has_window;
 } lg_operand;
 
 /* Which columns of an output one axis position writes: position p of `axis`, from `first` on,

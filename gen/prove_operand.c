@@ -80,6 +80,18 @@ static bool ctype_agrees(lg_prover *p, const lg_param *param, const lg_bound *b)
            lg_prove_fail_text(p, "C type", param->name, c, b->shape.ctype);
 }
 
+/* A kernel reads no further back in a state than the plan keeps for it, and no less: rings are as
+ * long as that asks for. */
+static bool window_agrees(lg_prover *p, const lg_bound *b) {
+    const lg_operand *o = b->operand;
+    const bool reads = b->arg->access == LG_STATE && o->access != LG_WRITE;
+    if (o->has_window != reads) {
+        return lg_prove_fail(p, "windows declared", b->param, o->has_window, reads);
+    }
+    const uint64_t window = reads ? p->plan->graph->values[b->arg->id].window : 0;
+    return !reads || o->window == window || lg_prove_fail(p, "window", b->param, o->window, window);
+}
+
 /* Whether some axis that is cut takes its first position through this parameter. */
 static bool is_base(const lg_kernel *k, const char *param) {
     for (uint32_t i = 0; i < k->n_axes; i++) {
@@ -119,7 +131,7 @@ static bool bind_param(lg_prover *p, uint32_t i) {
                                   LG_ACCESS_NAMES[b->operand->access],
                                   LG_ACCESS_NAMES[b->arg->access]);
     }
-    if (!shape_of(p, b->arg, &b->shape) || !ctype_agrees(p, param, b)) {
+    if (!shape_of(p, b->arg, &b->shape) || !ctype_agrees(p, param, b) || !window_agrees(p, b)) {
         return false;
     }
     if (b->arg->access == LG_WRITE || b->arg->access == LG_BOTH) {

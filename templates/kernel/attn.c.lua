@@ -25,6 +25,7 @@ local function operands(op, kv)
   local v = descr.operand("v", "read", tostring(attn.cells(op)), kv.elem_bytes, 64)
   k.indexed = "step: slot < slots, pos % cap < cap"
   v.indexed = k.indexed
+  k.window, v.window = op.window, op.window
   local list = { descr.operand("qkv", "read", "T * " .. attn.width(op), 4, 64), k, v }
   if has(op, "split") then list[4], list[5] = attn.split_operands(op, descr.operand) end
   list[#list + 1] = descr.operand("y", "write", "T * " .. op.n_head * op.hd, 4, 64)

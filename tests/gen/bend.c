@@ -254,6 +254,9 @@ static void bend_operand(bender *b, const lg_operand *o, const char *path) {
     bend_expr(b, path, "max_index", &o->max_index);
     bend_factor(b, path, "align", &o->align);
     bend_u32(b, path, "index_bits", &o->index_bits);
+    if (o->has_window) {
+        bend_u64(b, path, "window", &o->window);
+    }
     if (o->below != 0) {
         bend_u64(b, path, "below", &o->below);
     }

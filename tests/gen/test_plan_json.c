@@ -87,7 +87,7 @@ static const char *const UNREAD[] = {
     "launches.launches.grid_max*", "launches.launches.limit*", "launches.launches.margin*",
     "launches.launches.tiles",  "launches.launches.shared_bytes", "launches.launches.facts*",
     "launches.facts*",          "memory.values.name",          "memory.weights.name",
-    "memory.weights.rows",      "memory.values.window",        "launches.limits.ctx",
+    "memory.weights.rows",      "launches.limits.ctx",
     "memory.limits.ctx",
 };
 

@@ -42,7 +42,6 @@ static harmless HARMLESS[] = {
     {"kernel.tensor.align *", "the same, and biases may lie tighter than they do", EVERYWHERE, 0},
     {"kernel.cover.cols.tile +1", "covers as well, by as many ctas; kernels are run against it",
      EVERYWHERE, 0},
-    {"state.window *", "no kernel declares it; op.c holds it against the op's", EVERYWHERE, 0},
     {"limits.ctx -1", "a shorter context fits as well", EVERYWHERE, 0},
     {"launch.layer *", "groups launches in emitted text; checked where the graph is at hand",
      EVERYWHERE, 0},
@@ -556,6 +555,36 @@ static void wide_indexes(void **state) {
     plans_close(&p);
 }
 
+/* Every state and every kernel that reads one says this window. */
+static void set_windows(lg_plan *plan, uint64_t window) {
+    for (uint32_t i = 0; i < plan->graph->n_values; i++) {
+        lg_gvalue *v = (lg_gvalue *)(uintptr_t)&plan->graph->values[i];
+        v->window = v->rows == LG_ROWS_STATE ? window : v->window;
+    }
+    for (uint32_t i = 0; i < plan->n_kernels; i++) {
+        lg_operand *o = (lg_operand *)(uintptr_t)plan->kernels[i].operands;
+        for (uint32_t j = 0; j < plan->kernels[i].n_operands; j++) {
+            o[j].window = o[j].has_window ? window : 0;
+        }
+    }
+}
+
+static void kernels_read_the_window_that_is_kept(void **state) {
+    (void)state;
+    plans p;
+    plans_open(&p, &(plans_request){.recipe = "synth/llama-tiny", .ctx = 512, .chunk = 7});
+    const uint32_t k = value_named(p.r.plan, "kv.0.k");
+    ((lg_gvalue *)(uintptr_t)&p.r.plan->graph->values[k])->window = 300; /* in the same ring */
+    plans_refused(p.r.plan, "attn (layer 0): window of 'k' is 0, the limit is 300");
+    set_windows(p.r.plan, 300);
+    lg_proof proof = {0};
+    lb_err e = {0};
+    assert_true(lg_prove(p.r.plan, &p.arena, &proof, &e));
+    set_windows(p.r.plan, 1);
+    plans_refused(p.r.plan, "positions of the ring of 'kv.0.k' is 512, the limit is 256");
+    plans_close(&p);
+}
+
 static void rings_hold_window_and_step(void **state) {
     (void)state;
     plans p;
@@ -567,10 +596,10 @@ static void rings_hold_window_and_step(void **state) {
     v->positions = 1024; /* as many bytes, in cells of half the size */
     plans_refused(p.r.plan, "positions of the ring of 'kv.0.k' is 1024, the limit is 512");
     v->positions = 512;
-    v->window = 249; /* 248 and the 7 of a step are 255 */
+    set_windows(p.r.plan, 249); /* 248 and the 7 of a step are 255 */
     plans_refused(p.r.plan, "positions of the ring of 'kv.0.k' is 512, the limit is 256");
     v->positions = 256;
-    v->window = 251;
+    set_windows(p.r.plan, 251);
     plans_refused(p.r.plan, "ring of 'kv.0.k' is 257, the limit is 256");
     plans_close(&p);
 }
@@ -632,6 +661,7 @@ int main(void) {
         cmocka_unit_test(cut_grids),
         cmocka_unit_test(limits_of_the_row),
         named_test("A13 A15 indexes beyond 2^31 need 64 bits", wide_indexes),
+        cmocka_unit_test(kernels_read_the_window_that_is_kept),
         cmocka_unit_test(rings_hold_window_and_step),
         cmocka_unit_test(steps_too_large_to_try),
         cmocka_unit_test(memory_may_run_out),
