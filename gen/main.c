@@ -13,6 +13,7 @@
 #include "base/console.h"
 #include "base/stop.h"
 #include "command.h"
+#include "version.h"
 
 enum { ARENA_LIMIT_BYTES = 1 << 30, ROOT_BYTES = 4096 };
 
@@ -42,7 +43,9 @@ static void print_usage(FILE *to) {
     for (int i = 0; i < N_COMMANDS; i++) {
         fprintf(to, "  %-10s %s\n", COMMANDS[i].name, COMMANDS[i].summary);
     }
-    fputs("\n`lagen COMMAND --help` shows a command's options.\n"
+    fputs("\n`lagen help COMMAND` and `lagen COMMAND --help` show a command's options; "
+          "`lagen --version`\n"
+          "tells the version.\n"
           "exit status: 0 done, 1 refused, 2 usage, 3 damaged program; 130 Ctrl-C\n",
           to);
 }
@@ -117,6 +120,51 @@ static int run(lg_command_fn command, int argc, char **argv, const volatile sig_
     return ok ? 0 : report(&err, stop);
 }
 
+static bool is_one_of(const char *word, const char *a, const char *b, const char *c) {
+    return strcmp(word, a) == 0 || strcmp(word, b) == 0 || strcmp(word, c) == 0;
+}
+
+static int unknown_command(const char *name) {
+    fprintf(stderr, "lagen: unknown command '%.80s'; lagen --help lists them\n", name);
+    return 2;
+}
+
+/* The command of argv[0], with what stands behind it. */
+static int run_named(int argc, char **argv, const volatile sig_atomic_t *stop) {
+    for (int i = 0; i < N_COMMANDS; i++) {
+        if (strcmp(argv[0], COMMANDS[i].name) == 0) {
+            return run(COMMANDS[i].run, argc - 1, argv + 1, stop);
+        }
+    }
+    return unknown_command(argv[0]);
+}
+
+/* `help`, or `help COMMAND`, which is `COMMAND --help`. */
+static int help(int argc, char **argv, const volatile sig_atomic_t *stop) {
+    lb_err err = {0};
+    char option[] = "--help";
+    if (argc > 1) {
+        fprintf(stderr, "lagen: help takes one command, and '%.80s' is a second word\n", argv[1]);
+        return 2;
+    }
+    if (argc == 1) {
+        char *line[] = {argv[0], option};
+        return run_named(2, line, stop);
+    }
+    print_usage(stdout);
+    return lb_console_flush(&err) ? 0 : report(&err, stop);
+}
+
+static int version(int argc, char **argv, const volatile sig_atomic_t *stop) {
+    lb_err err = {0};
+    if (argc > 0) {
+        fprintf(stderr, "lagen: unexpected argument '%.80s' behind version\n", argv[0]);
+        return 2;
+    }
+    printf("lagen %s\n", LG_VERSION);
+    return lb_console_flush(&err) ? 0 : report(&err, stop);
+}
+
 int main(int argc, char **argv) {
     static const int SIGNALS[] = {SIGINT, SIGTERM, SIGHUP, 0};
     lb_err err = {0};
@@ -129,16 +177,11 @@ int main(int argc, char **argv) {
         print_usage(stderr);
         return 2;
     }
-    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
-        strcmp(argv[1], "help") == 0) {
-        print_usage(stdout);
-        return lb_console_flush(&err) ? 0 : report(&err, stop);
+    if (is_one_of(argv[1], "--help", "-h", "help")) {
+        return help(argc - 2, argv + 2, stop);
     }
-    for (int i = 0; i < N_COMMANDS; i++) {
-        if (strcmp(argv[1], COMMANDS[i].name) == 0) {
-            return run(COMMANDS[i].run, argc - 2, argv + 2, stop);
-        }
+    if (is_one_of(argv[1], "--version", "-V", "version")) {
+        return version(argc - 2, argv + 2, stop);
     }
-    fprintf(stderr, "lagen: unknown command '%s'; lagen --help lists them\n", argv[1]);
-    return 2;
+    return run_named(argc - 1, argv + 1, stop);
 }

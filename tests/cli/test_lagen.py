@@ -82,13 +82,32 @@ def help_is_there():
             assert h.returncode == 0 and h.stderr == "", command
             assert h.stdout.startswith(f"usage: lagen {command} "), h.stdout
             assert max(map(len, h.stdout.splitlines())) <= 100
+        by_name = lagen("help", command)
+        assert (by_name.returncode, by_name.stdout, by_name.stderr) == (0, h.stdout, ""), command
+    assert lagen("help").stdout == lagen("-h").stdout == p.stdout
+
+
+def version_is_told_from_one_place():
+    text = (ROOT / "gen" / "version.h").read_text()
+    want = re.search(r'^#define LG_VERSION "(\d+\.\d+\.\d+)"$', text, re.M).group(1)
+    for word in ("--version", "-V", "version"):
+        p = lagen(word)
+        assert (p.returncode, p.stdout, p.stderr) == (0, f"lagen {want}\n", ""), word
+        refused(2, "unexpected argument 'x'", word, "x")
 
 
 def usage_errors_are_2():
     p = lagen()
     assert p.returncode == 2 and p.stdout == "" and "commands:" in p.stderr
     refused(2, "unknown command 'nosuch'", "nosuch")
-    refused(2, "unknown command '--version'", "--version")
+    refused(2, "unknown command '--nosuch'", "--nosuch")
+    refused(2, "unknown command 'nosuch'", "help", "nosuch")
+    refused(2, "unknown command ''", "help", "")
+    refused(2, "unknown command 'help'", "help", "help")
+    refused(2, "'plan' is a second word", "help", "build", "plan")
+    refused(2, "'nosuch' is a second word", "--help", "build", "nosuch")
+    long = "x" * 5000
+    assert len(refused(2, "unknown command 'xxx", long)) < 200 and len(refused(2, "xxx", "help", long)) < 200
     for command in ("plan", "emit", "build"):
         refused(2, "needs --model", command)
     refused(2, "needs --out", "synth", "synth/llama-tiny")
@@ -577,7 +596,7 @@ def main():
     if not LAGEN.exists():
         t.skip("the command line", f"no {LAGEN.name} here")
         return t.done()
-    for test in (help_is_there, usage_errors_are_2, missing_things_are_1, limits_name_what_would_do,
+    for test in (help_is_there, version_is_told_from_one_place, usage_errors_are_2, missing_things_are_1, limits_name_what_would_do,
                  errors_name_what_was_written, inspect_rounds_sizes_as_plan_does,
                  json_is_json,
                  plan_text_and_json_agree, dumps_are_stable, every_cpu_row_plans, a_66_gib_model_is_planned_at_once,
