@@ -20,7 +20,9 @@ bool lg_command_parse(lg_context *c, const lb_command *command, int argc, char *
     return true;
 }
 
-/* 1 PiB: far beyond any machine, and every sum of such numbers is exact. */
+/* 1 PiB: far beyond any machine, and every sum of such numbers is exact. 1 MiB: less than any
+ * program needs, so that a forgotten unit is found out. */
+#define POOL_MIN 1048576.0
 #define POOL_MAX 1125899906842624.0
 
 lg_model_args lg_model_args_default(void) {
@@ -54,10 +56,10 @@ uint32_t lg_model_options(lg_model_args *a, lb_opt *options) {
          "key, the file's factor alone; or a number"},
         {"--rope-beta", NULL, LB_OPT_NAME, (void *)&a->rope_beta, 0, 0, false, NULL, "WHICH",
          "bounds of YaRN's ramp, in turns: fixed (default), 32,1;\nkey, the file's; or FAST,SLOW"},
-        {"--vram", NULL, LB_OPT_UINT, &a->vram, 1, POOL_MAX, true, NULL, "BYTES",
+        {"--vram", NULL, LB_OPT_UINT, &a->vram, POOL_MIN, POOL_MAX, true, NULL, "BYTES",
          "memory of the GPU that the program may have, such as 16GiB:\nplan answers, build refuses "
          "what does not fit"},
-        {"--ram", NULL, LB_OPT_UINT, &a->ram, 1, POOL_MAX, true, NULL, "BYTES",
+        {"--ram", NULL, LB_OPT_UINT, &a->ram, POOL_MIN, POOL_MAX, true, NULL, "BYTES",
          "the same of the host's memory, which on some boards is\nthe GPU's too"},
     };
     memcpy(options, list, sizeof list);

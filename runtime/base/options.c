@@ -37,18 +37,34 @@ static const lb_opt *one_dash(const lb_command *c, const char *arg) {
     return NULL;
 }
 
+static const struct {
+    const char *name;
+    uint64_t value;
+} UNITS[] = {{"", 1}, {"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}};
+
+enum { N_UNITS = sizeof UNITS / sizeof *UNITS };
+
 static bool unit_of(const char *rest, uint64_t *unit) {
-    static const struct {
-        const char *name;
-        uint64_t value;
-    } units[] = {{"", 1}, {"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}};
-    for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
-        if (strcmp(rest, units[i].name) == 0) {
-            *unit = units[i].value;
+    for (size_t i = 0; i < N_UNITS; i++) {
+        if (strcmp(rest, UNITS[i].name) == 0) {
+            *unit = UNITS[i].value;
             return true;
         }
     }
     return false;
+}
+
+/* A size without a unit that is too small was mostly meant in one: the largest with which it is in
+ * range and a TiB at most; NULL: none. */
+static const char *unit_meant(const lb_opt *o, uint64_t n) {
+    for (size_t i = N_UNITS; i-- > 1;) {
+        uint64_t bytes = 0;
+        if (n < (UINT64_C(1) << 40) / UNITS[i].value && lb_mul(n, UNITS[i].value, &bytes) &&
+            (double)bytes >= o->min && (double)bytes <= o->max) {
+            return UNITS[i].name;
+        }
+    }
+    return NULL;
 }
 
 /* A value that passes 40 characters is cut, so that the limits behind it are not. */
@@ -72,6 +88,13 @@ static bool parse_uint(const lb_opt *o, const char *v, lb_err *err) {
                           o->bytes                          ? "size (a number, or one with KiB, MiB, GiB)"
                           : o->kind == LB_OPT_UINT_AUTO ? "whole number, nor auto"
                                                         : "whole number");
+    }
+    const char *meant = NULL;
+    if (fits && o->bytes && unit == 1 && (double)n < o->min && (meant = unit_meant(o, n)) != NULL) {
+        return lb_err_set(err, LB_USAGE,
+                          "%s: %" PRIu64 " bytes is out of range; it may be %.0f to %.0f; did you "
+                          "mean %" PRIu64 "%s?",
+                          o->name, n, o->min, o->max, n, meant);
     }
     if (!fits || !lb_mul(n, unit, &n) || (double)n < o->min || (double)n > o->max) {
         return out_of_range(o, v, err);

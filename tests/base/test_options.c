@@ -28,11 +28,13 @@ static bool parse(values *v, int argc, const char *const *argv, bool *help, lb_e
         {"--n", "-n", LB_OPT_UINT, &v->n, 1, 100, false, &v->given, "N", "a number\nof two lines"},
         {"--size", NULL, LB_OPT_UINT, &v->size, 0, 1e18, true, NULL, "BYTES", "a size"},
         {"--d", NULL, LB_OPT_DOUBLE, &v->d, -1, 1, false, NULL, "D", "a real"},
+        {"--pool", NULL, LB_OPT_UINT, &v->size, 1 << 20, 1e15, true, NULL, "BYTES", "a size"},
+        {"--body", NULL, LB_OPT_UINT, &v->size, 1024, 1 << 30, true, NULL, "BYTES", "a size"},
         {"--word", NULL, LB_OPT_WORD, &v->word, 0, 0, false, NULL, "on|off|o", "a word"},
         {"--many", NULL, LB_OPT_REPEAT, &v->list, 0, 0, false, NULL, "X", "repeats"},
     };
     const lb_positional pos[] = {{"FILE", &v->file, true, "the file"}};
-    const lb_command c = {"prog do", "Does it.", NULL, options, 8, pos, 1};
+    const lb_command c = {"prog do", "Does it.", NULL, options, 10, pos, 1};
     return lb_options_parse(&c, argc, (char *const *)(uintptr_t)argv, help, err);
 }
 
@@ -129,6 +131,16 @@ static void bad_lines(void **state) {
         {"--d: 1e-999 is out of range", "f", "--d=1e-999", NULL},
         {"--size: '5QiB' is not a size", "f", "--size=5QiB", NULL},
         {"--size: '5 KiB' is not a size", "f", "--size=5 KiB", NULL},
+        {"--pool: 16 bytes is out of range; it may be 1048576 to 1000000000000000; did you mean "
+         "16GiB?", "f", "--pool=16", NULL},
+        {"to 1000000000000000; did you mean 1023GiB?", "f", "--pool=1023", NULL},
+        {"to 1000000000000000; did you mean 1024MiB?", "f", "--pool=1024", NULL},
+        {"to 1000000000000000; did you mean 1048575MiB?", "f", "--pool=1048575", NULL},
+        {"--pool: 0 is out of range; it may be 1048576 to 1000000000000000", "f", "--pool=0", NULL},
+        {"--pool: 1KiB is out of range", "f", "--pool=1KiB", NULL},
+        {"it may be 1024 to 1073741824; did you mean 2MiB?", "f", "--body=2", NULL},
+        {"it may be 1024 to 1073741824; did you mean 1GiB?", "f", "--body=1", NULL},
+        {"it may be 1024 to 1073741824; did you mean 1023MiB?", "f", "--body=1023", NULL},
         {"--size: 99999999999GiB is out of range", "f", "--size=99999999999GiB", NULL},
         {"--name needs a value (PATH), not an empty one", "f", "--name=", NULL},
         {"--name needs a value (PATH), not an empty one", "f", "-o", ""},

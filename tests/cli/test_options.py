@@ -79,7 +79,7 @@ MODEL = {
     "--model": Name(NO_FILE, NOT_A_FILE, ("/dev/zero", 1, "/dev/zero: not a regular file")),
     "--arch": Word(says="; `lagen targets` lists those there are"),
     "--ctx": Uint(1, 16777216), "--slots": Uint(1, 1024), "--chunk": Uint(1, 131072, auto=True),
-    "--ram": Uint(1, 2**50, size=True), "--vram": Uint(1, 2**50, size=True),
+    "--ram": Uint(2**20, 2**50, size=True), "--vram": Uint(2**20, 2**50, size=True),
     "--attn": Word(("f16", 2, "--attn: f16 needs tensor cores, and row x86-64-v3 has none")), "--kv": Word(),
     "--pre": Word(("gpt", 2, "--pre: 'gpt' is not known"), says=" is not known; docs/tokenizers.md lists names"),
     "--rope-mscale": Word(*[(v, 2, f"'{v}' is neither formula") for v in
@@ -177,6 +177,10 @@ def uint_errors(where, option, kind):
     bad += [(str(kind.least - 1), limits)] if kind.least > 0 else []
     bad += [(v, f"'{v}' is not a ") for v in ("", "-1", "+1", "x", "1x", "1.5", "1e3", "0x10", " 1", "1 ", "nan", "1,2")]
     bad += [("Auto", "'Auto' is not a whole number, nor auto"), ("automatic", "'automatic' is not")] if kind.auto else [("auto", "'auto' is not a ")]
+    if kind.size and kind.least == 2**20:  # of a number that small the unit was forgotten
+        bad += [(n, f"{n} bytes is out of range; {limits}; did you mean {n}{unit}?")
+                for n, unit in (("16", "GiB"), ("1", "GiB"), ("1023", "GiB"), ("1024", "MiB"), ("16384", "MiB"), ("1048575", "MiB"))]
+        bad += [("512KiB", f"512KiB is out of range; {limits}")]
     bad += [("5QiB", "'5QiB' is not a size"), ("99999999999GiB", limits)] if kind.size else [("1KiB", "'1KiB' is not a ")]
     return [e for v, says in bad for e in refused(where, 2, [f"{option}: ", says], option, v)]
 

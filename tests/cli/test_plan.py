@@ -199,7 +199,7 @@ def the_question_of_16_and_31_gib():
 
 def pools_that_a_row_does_not_have():
     w8 = header("laguna-w8")
-    assert "--vram: x86-64-v3 has one memory; --ram names it" in lagen("plan", "-m", w8, "--arch", "x86-64-v3", "--vram", 1, status=2)
+    assert "--vram: x86-64-v3 has one memory; --ram names it" in lagen("plan", "-m", w8, "--arch", "x86-64-v3", "--vram", "1GiB", status=2)
     text = lagen("plan", "-m", w8, "--arch", "sm_121a", "--vram", "16GiB", status=2)
     assert "--vram: sm_121a has one memory for CPU and GPU; --ram names it" in text
     assert "memory, one pool" in lagen("plan", "-m", w8, "--arch", "sm_121a")
@@ -214,7 +214,7 @@ def a_build_that_does_not_fit_is_refused():
         m = re.search(rf"--ram: {need} bytes are needed, there are {need - 1}; nearest: (--ctx \d+ --chunk \d+ --slots \d+)", text)
         assert m and not out.exists(), text
         assert plan(w8, *m.group(1).split(), "--ram", need - 1, arch="x86-64-v3")["fit"]["fits"]
-        text = lagen(command, "-m", w8, "--arch", "x86-64-v3", "--ram", 1000, "-o", out, status=1)
+        text = lagen(command, "-m", w8, "--arch", "x86-64-v3", "--ram", "2MiB", "-o", out, status=1)
         assert "one slot of one token would need" in text and not out.exists(), text
 
 
