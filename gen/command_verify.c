@@ -220,7 +220,8 @@ static bool replay(lg_context *c, const char *dir, const lg_plan *plan, lb_err *
         return false;
     }
     if (!plan->hw->gpu) {
-        return lb_err_set(err, LB_USAGE, "--replay is for GPU programs; %s is a CPU",
+        return lb_err_set(err, LB_UNSUPPORTED,
+                          "--replay is for GPU programs, whose launches a driver may refuse; %s is a CPU",
                           lg_hw_name(plan->hw));
     }
     if (access(cubins, F_OK) != 0) {
@@ -241,6 +242,7 @@ static bool replay(lg_context *c, const char *dir, const lg_plan *plan, lb_err *
 static bool check_all(lg_context *c, const char *dir, verified *v, lb_err *err) {
     return lg_program_manifest(dir, c->arena, &v->p, err) &&
            check_files(c, dir, v->p.manifest, &v->n_files, err) &&
+           lg_program_lists(dir, &v->p, c->arena, err) &&
            check_image(c, dir, v->p.manifest, &v->image, err) &&
            lg_program_read(dir, c->arena, &v->p, err) &&
            check_cubins(c, dir, v->p.plan, &v->cubins, err);

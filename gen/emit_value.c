@@ -284,23 +284,6 @@ static const lg_value *dims(maker *m) {
     return v;
 }
 
-/* The smallest ring of those that are shorter than the context, and the least that any of them has
- * beside what a row sees of the past. 0: there are none. */
-static void ring_of(const lg_plan *plan, uint64_t *ring, uint64_t *spare) {
-    const lg_graph *g = plan->graph;
-    *ring = 0;
-    *spare = 0;
-    for (uint32_t i = 0; i < g->n_values; i++) {
-        const lg_gvalue *v = &g->values[i];
-        if (v->rows != LG_ROWS_STATE || v->window == 0 || v->positions >= plan->limits.ctx) {
-            continue;
-        }
-        uint64_t beside = v->positions - (v->window - 1); /* proved to be above 0 */
-        *spare = *ring == 0 || beside < *spare ? beside : *spare;
-        *ring = *ring == 0 || v->positions < *ring ? v->positions : *ring;
-    }
-}
-
 /* Heads of a state: what the first launch that uses it says. 0: none does. */
 static uint64_t heads_of(const lg_graph *g, uint32_t state) {
     uint64_t heads = 0;
@@ -357,7 +340,7 @@ static const lg_value *limits(maker *m) {
     const lg_limits *l = &m->plan->limits;
     uint64_t ring = 0;
     uint64_t spare = 0;
-    ring_of(m->plan, &ring, &spare);
+    lg_plan_ring(m->plan, &ring, &spare);
     lg_value *v = lg_build_map(&m->b);
     lg_build_set_uint(&m->b, v, "ctx", l->ctx);
     lg_build_set_uint(&m->b, v, "slots", l->slots);

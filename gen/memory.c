@@ -295,3 +295,18 @@ bool lg_plan_sizes(const lg_graph *graph, const lg_hw_row *hw, const lg_limits *
     *out = plan;
     return lg_plan_memory(plan, host, arena, err);
 }
+
+void lg_plan_ring(const lg_plan *plan, uint64_t *ring, uint64_t *spare) {
+    const lg_graph *g = plan->graph;
+    *ring = 0;
+    *spare = 0;
+    for (uint32_t i = 0; i < g->n_values; i++) {
+        const lg_gvalue *v = &g->values[i];
+        if (v->rows != LG_ROWS_STATE || v->window == 0 || v->positions >= plan->limits.ctx) {
+            continue;
+        }
+        uint64_t beside = v->positions - (v->window - 1); /* proved to be above 0 */
+        *spare = *ring == 0 || beside < *spare ? beside : *spare;
+        *ring = *ring == 0 || v->positions < *ring ? v->positions : *ring;
+    }
+}

@@ -183,6 +183,10 @@ bool lg_plan_memory(lg_plan *plan, lg_host *host, lb_arena *arena, lb_err *err);
 bool lg_plan_sizes(const lg_graph *graph, const lg_hw_row *hw, const lg_limits *limits,
                    lg_host *host, lb_arena *arena, lg_plan **out, lb_err *err);
 
+/* The smallest ring of those that are shorter than the context, in positions, and the least that any
+ * of them has beside what a row sees of the past. 0: there are none. The plan is proved or made here. */
+void lg_plan_ring(const lg_plan *plan, uint64_t *ring, uint64_t *spare);
+
 /* T_max = max(chunk, slots); logit rows of a step: max(slots, 64), at most T_max. Fails with
  * LB_BAD_VALUE for zero or out-of-range ctx, slots, chunk, naming the largest that would do. */
 bool lg_limits_make(uint64_t ctx, uint64_t slots, uint64_t chunk, lg_limits *out, lb_err *err);

@@ -63,7 +63,7 @@ bool lg_program_read(const char *dir, lb_arena *arena, lg_program *out, lb_err *
            read_json(dir, "memory.json", arena, &memory, err) &&
            lg_plan_from_json(launches.tree, memory.tree, arena, &out->plan, err) &&
            lg_prove(out->plan, arena, &out->proof, err) &&
-           same_texts(out, &launches, &memory, arena, err);
+           same_texts(out, &launches, &memory, arena, err) && lg_program_says(out, err);
 }
 
 bool lg_program_folder(const char *dir, lb_arena *arena, lb_err *err) {
@@ -71,9 +71,17 @@ bool lg_program_folder(const char *dir, lb_arena *arena, lb_err *err) {
     if (stat(dir, &st) != 0) {
         return lb_err_set(err, LB_IO, "%s: cannot be read: %s", dir, strerror(errno));
     }
-    return S_ISDIR(st.st_mode)
-               ? lg_outdir_idle(dir, arena, err)
-               : lb_err_set(err, LB_IO, "%s: not a folder; it must be that of a program", dir);
+    if (!S_ISDIR(st.st_mode)) {
+        return lb_err_set(err, LB_IO, "%s: not a folder; it must be that of a program", dir);
+    }
+    if (!lg_outdir_idle(dir, arena, err)) {
+        return false;
+    }
+    return lg_manifest_is_in(dir, arena) ||
+           lb_err_set(err, LB_MISSING,
+                      "%s: no program that lagen made: there is no manifest.json, launches.json or "
+                      "memory.json of its own",
+                      dir);
 }
 
 void lg_program_damaged(lb_err *err) {

@@ -13,11 +13,20 @@ typedef struct lg_program {
 } lg_program;
 
 /* The manifest alone; then, given that, the rest. Fails as their readers do, with LB_DAMAGED where
- * the texts are not to the byte what plan and proof say. */
+ * the texts are not to the byte what plan and proof say, or the manifest says other than they. */
 bool lg_program_manifest(const char *dir, lb_arena *arena, lg_program *out, lb_err *err);
 bool lg_program_read(const char *dir, lb_arena *arena, lg_program *out, lb_err *err);
 
-/* DIR is a folder that nobody is writing into. */
+/* What the manifest says of limits, arenas, dims, types, counts, target and caches is what the plan
+ * has; so a reader of the manifest alone is told what was proved. Model name, recipe, notes, compilers and
+ * why the chunk is what it is are words that the plan does not have. LB_DAMAGED otherwise, naming the key. */
+bool lg_program_says(const lg_program *p, lb_err *err);
+
+/* The manifest lists the plan's two files, the build file, and every file of the folders that programs
+ * are compiled from, so that none escapes its digests. LB_DAMAGED otherwise, naming the file. */
+bool lg_program_lists(const char *dir, const lg_program *p, lb_arena *arena, lb_err *err);
+
+/* DIR is a folder into which lagen has written a program, and nobody is writing now. */
 bool lg_program_folder(const char *dir, lb_arena *arena, lb_err *err);
 
 /* Whatever is wrong in a folder that is there is damage: a file that is missing, cannot be read or

@@ -51,8 +51,8 @@ def synth(name, recipe="synth/llama-tiny", *options):
     return path
 
 
-def emit(out, *options, model=None, cwd=FOLDER, ctx=256):
-    p = lagen("emit", "-m", model or synth("tiny.gguf"), "--arch", "x86-64-v3", "--ctx", ctx, "-o", out,
+def emit(out, *options, model=None, cwd=FOLDER, ctx=256, arch="x86-64-v3"):
+    p = lagen("emit", "-m", model or synth("tiny.gguf"), "--arch", arch, "--ctx", ctx, "-o", out,
               *options, cwd=cwd)
     assert p.returncode == 0, p.stderr
     return p
@@ -120,6 +120,9 @@ def missing_things_are_1():
     refused(1, "nosuch: cannot be read: No such file", "verify", "nosuch")
     refused(1, "tiny.gguf: not a folder", "verify", synth("tiny.gguf"))
     (FOLDER / "empty").mkdir()
+    for command in ("verify", "report"):
+        refused(1, "empty: no program that lagen made", command, FOLDER / "empty")
+    (FOLDER / "empty" / "memory.json").write_text('{"schema": "lagen.memory/1"}')
     refused(3, "empty/manifest.json: cannot be read: No such file", "verify", FOLDER / "empty")
     refused(1, "nosuch.lua", "synth", "synth/nosuch", "-o", "x.gguf")
     refused(2, "--arch: no target 'nosuch'", "plan", "-m", synth("tiny.gguf"), "--arch", "nosuch")
@@ -509,6 +512,78 @@ def verify_proves_and_does_not_believe():
     assert lagen("verify", out).returncode == 0
 
 
+# What a manifest says in words that no other file has.
+WORDS = {"model", "compiler", "cuda_compiler", "ctx_train", "attn", "limits.chunk_why"}
+
+
+def scalars(value, path=()):
+    """(path, value) of every number, text and truth of a tree, but of its list of files and its own digest."""
+    for key, v in value.items() if isinstance(value, dict) else enumerate(value):
+        if path or key not in ("emitted", "manifest_sha256"):
+            if isinstance(v, (dict, list)):
+                yield from scalars(v, path + (key,))
+            else:
+                yield path + (key,), v
+
+
+def bent_manifest(out, text, path, value):
+    tree = json.loads(text)
+    at = tree
+    for key in path[:-1]:
+        at = at[key]
+    at[path[-1]] = value
+    (out / "manifest.json").write_text(json.dumps(tree, indent=2, ensure_ascii=False) + "\n")
+    forge_manifest(out, "memory.json")
+    return lagen("verify", out)
+
+
+def verify_believes_no_manifest():
+    """Every number and word of it another, with its own digest right."""
+    for arch in ("x86-64-v3", "sm_90a"):
+        out = FOLDER / f"words-{arch}"
+        emit(out, arch=arch)
+        text = (out / "manifest.json").read_text()
+        tried = 0
+        for path, value in scalars(json.loads(text)):
+            name = ".".join(map(str, path))
+            other = (not value) if isinstance(value, bool) else value + 1 if isinstance(value, int) else value + "x"
+            p = bent_manifest(out, text, path, other)
+            if name in WORDS or path[0] in ("recipe", "notes"):
+                assert p.returncode == 0, f"{name}: {p.stderr}"
+            else:
+                assert p.returncode == 3 and (str(path[-1]) in p.stderr or "weights.bin" in p.stderr or
+                                              f"'{other}'" in p.stderr), f"{arch} {name} {other}: {p.stderr}"
+            tried += 1
+        assert tried > 25, tried
+        (out / "manifest.json").write_text(text)
+        assert lagen("verify", out).returncode == 0
+
+
+def verify_sees_files_that_no_manifest_lists():
+    out = FOLDER / "listed"
+    emit(out)
+    text = (out / "manifest.json").read_text()
+    for name in ("src/step.c", "runtime/base/num.h", "launches.json", "memory.json", "build.ninja"):
+        tree = json.loads(text)
+        tree["emitted"] = [f for f in tree["emitted"] if f["path"] != name]
+        (out / "manifest.json").write_text(json.dumps(tree, indent=2, ensure_ascii=False) + "\n")
+        forge_manifest(out, "memory.json")
+        good = (out / name).read_bytes()
+        (out / name).write_bytes(good + b"\n")
+        p = lagen("verify", out)
+        (out / name).write_bytes(good)
+        assert p.returncode == 3 and name in p.stderr and "list" in p.stderr, p.stderr
+    (out / "manifest.json").write_text(text)
+    for name in ("src/more.c", "runtime/more/x.h", "src/link.c"):
+        path = out / name
+        path.parent.mkdir(exist_ok=True)
+        path.symlink_to("/dev/null") if "link" in name else path.write_text("int more;\n")
+        p = lagen("verify", out)
+        path.unlink()
+        assert p.returncode == 3 and f"{name}: the manifest does not list it" in p.stderr, p.stderr
+    assert lagen("verify", out).returncode == 0
+
+
 def forge_manifest(out, name):
     """Gives the manifest the right digests for what is in the folder now."""
     import hashlib
@@ -606,7 +681,8 @@ def main():
                  emitted_folder_has_its_digests, linked_weights_need_no_image, a_model_of_one_layer_and_odd_name,
                  stopping_synth_leaves_nothing, stopping_a_pack_leaves_nothing, a_failed_emit_keeps_the_old_program,
                  a_closed_pipe_is_no_crash, verify_accepts_what_was_emitted, verify_sees_every_damaged_file,
-                 verify_proves_and_does_not_believe, wrong_models_are_refused, unused_tensors_are_a_warning,
+                 verify_proves_and_does_not_believe, verify_believes_no_manifest,
+                 verify_sees_files_that_no_manifest_lists, wrong_models_are_refused, unused_tensors_are_a_warning,
                  tied_and_untied_outputs):
         t.run(test)
     WORK.cleanup()
