@@ -167,7 +167,7 @@ def what_is_no_program_is_refused():
     assert "No such file" in lagen("report", FOLDER / "nosuch", status=1)
     assert "not a folder" in lagen("report", FOLDER / "llama-tiny.gguf", status=1)
     (FOLDER / "empty").mkdir()
-    lagen("report", FOLDER / "empty", status=3)
+    assert "no program that lagen made" in lagen("report", FOLDER / "empty", status=1)
     text = (out / "launches.json").read_text()
     (out / "launches.json").write_text(text.replace('"block": 128', '"block": 96'))
     lagen("report", out, "-o", FOLDER / "none.html", status=3)
