@@ -23,7 +23,19 @@ local function family_numbers(step)
 end
 
 local function meter_class(permille)
-  return permille >= 900 and "full" or permille >= 700 and "near" or "easy"
+  return permille >= 700 and "near" or "easy"
+end
+
+-- What a program asks for to the byte; the rest of a pool is a bound for what others may take.
+local function planned(p)
+  local list, top = {}, 1
+  for _, s in ipairs(p.segments) do
+    if s.kind ~= "driver" and s.kind ~= "host" then
+      list[#list + 1] = s
+      top = math.max(top, s.at + s.size)
+    end
+  end
+  return list, top
 end
 
 local function bound_words(bound)
@@ -49,11 +61,12 @@ end
 </table>
 </div>
 %%template life(p, scratch)
+% local segments, top = planned(p)
 <h3>${t(p.name)} over a step</h3>
-<p class="soft small">Left to right the launches of a step, bottom to top the bytes of the pool, to scale. All of it but the scratch is there for good.</p>
-<svg class="tall" viewBox="0 0 ${scratch.launches} 1000000" preserveAspectRatio="none" role="img" aria-label="memory over the launches of a step">
-<g transform="translate(0 1000000) scale(1 -1)">
-% for _, s in ipairs(p.segments) do
+<p class="soft small">Left to right the launches of a step, bottom to top the program's own bytes, to scale, without what is only a bound for others. All of it but the scratch is there for good.</p>
+<svg class="tall" viewBox="0 0 ${scratch.launches} ${top}" preserveAspectRatio="none" role="img" aria-label="memory over the launches of a step">
+<g transform="translate(0 ${top}) scale(1 -1)">
+% for _, s in ipairs(segments) do
 %   if s.kind == "scratch" then
 %     for _, v in ipairs(scratch.values) do
 <rect class="${colour(v.id)}" x="${v.first}" y="${v.pool_y}" width="${v.n}" height="${v.pool_h}"/>

@@ -2,13 +2,13 @@
 %%template
 :root { color-scheme: light dark; --bg: #fbfbf9; --panel: #ffffff; --ink: #1d2125; --soft: #5d666f; --line: #dfe2e6; --empty: #eceef1;
   --kv: #2f7fd1; --window: #7db7ec; --scratch: #d98a1f; --io: #8a63c4; --driver: #9aa3ab; --host: #b9a58a; --rest: #c8cdd2;
-  --memory: #2f7fd1; --compute: #cf5a36; --launch: #a9b0b7; --bytes: #2f7fd1; --ok: #2e8b57; --near: #c98a10; --full: #c0392b;
+  --memory: #2f7fd1; --compute: #cf5a36; --launch: #a9b0b7; --bytes: #2f7fd1; --ok: #2e8b57; --near: #c98a10;
   --c1: #3f8f5f; --c2: #86c06c; --c3: #c7b13a; --c4: #d98a1f; --c5: #cf5a36; --c6: #b5447c; --c7: #8a63c4; --c8: #5a6fd0;
   --c9: #2f7fd1; --c10: #2aa3a8; --c11: #7c8a52; --c0: #8d7560; }
 @media (prefers-color-scheme: dark) {
   :root { --bg: #14171a; --panel: #1c2024; --ink: #e7eaed; --soft: #9aa5b0; --line: #323940; --empty: #272c32;
     --kv: #4d9de8; --window: #2f6496; --scratch: #e0a045; --io: #a486da; --driver: #6b757e; --host: #85765f; --rest: #4a525a;
-    --memory: #4d9de8; --compute: #e57a55; --launch: #5d666f; --bytes: #4d9de8; --ok: #4fb37c; --near: #e0a63a; --full: #e5604f;
+    --memory: #4d9de8; --compute: #e57a55; --launch: #5d666f; --bytes: #4d9de8; --ok: #4fb37c; --near: #e0a63a;
     --c1: #55ab78; --c2: #79b862; --c3: #cdb94e; --c4: #e0a045; --c5: #e57a55; --c6: #d0689b; --c7: #a486da; --c8: #7f91e6;
     --c9: #4d9de8; --c10: #45bcc1; --c11: #97a56b; --c0: #a8917b; }
 }
@@ -49,7 +49,6 @@ table.roles td { padding: .08rem .8rem .08rem 0; border: 0; white-space: nowrap;
 .meter { display: block; position: relative; height: .55rem; min-width: 7rem; background: var(--empty); border-radius: 3px; overflow: hidden; margin-top: .4rem; }
 .meter i { position: absolute; inset: 0 auto 0 0; background: var(--ok); }
 .meter i.near { background: var(--near); }
-.meter i.full { background: var(--full); }
 summary { cursor: pointer; color: var(--soft); font-size: .85rem; }
 details table { margin: .3rem 0 .6rem; }
 footer { margin-top: 3rem; border-top: 1px solid var(--line); padding-top: 1rem; color: var(--soft); font-size: .85rem; }
