@@ -47,21 +47,48 @@ static bool wanted(const lg_subject *s, lb_arena *arena, uint64_t *rows, const c
     return *why != NULL;
 }
 
-/* Halves *rows until the pools hold it. What no number of rows makes fit keeps its own. */
+static bool has_room(const lg_subject *s, const lg_limits *asked, uint64_t chunk,
+                     const lg_pools *pools, lb_arena *tmp, bool *yes, lb_err *err) {
+    lg_need need;
+    lg_limits limits;
+    if (!lg_limits_make(asked->ctx, asked->slots, chunk, &limits, err) ||
+        !lg_need_of(s, &limits, tmp, &need, err)) {
+        return false;
+    }
+    *yes = lg_need_fits(&need, pools);
+    return true;
+}
+
+/* Halves *rows until the pools hold it. What no number of rows makes fit keeps its own; the least
+ * is tried before those between, because where the weights do not fit nothing does. */
 static bool leave_room(const lg_subject *s, uint64_t ctx, uint64_t slots, const lg_pools *pools,
                        lb_arena *tmp, uint64_t *rows, lb_err *err) {
-    for (uint64_t n = *rows;; n = n / 2 < LEAST_ROWS ? LEAST_ROWS : n / 2) {
-        lg_need need;
-        lg_limits limits;
-        if (!lg_limits_make(ctx, slots, n, &limits, err) ||
-            !lg_need_of(s, &limits, tmp, &need, err)) {
+    const lg_limits asked = {.ctx = ctx, .slots = slots};
+    uint64_t least = *rows < LEAST_ROWS ? *rows : LEAST_ROWS;
+    bool yes = false;
+    if (!has_room(s, &asked, *rows, pools, tmp, &yes, err)) {
+        return false;
+    }
+    if (yes || *rows == least) {
+        return true;
+    }
+    if (!has_room(s, &asked, least, pools, tmp, &yes, err)) {
+        return false;
+    }
+    if (!yes) {
+        return true;
+    }
+    uint64_t n = *rows / 2;
+    for (yes = false; n > least; n /= 2) {
+        if (!has_room(s, &asked, n, pools, tmp, &yes, err)) {
             return false;
         }
-        if (lg_need_fits(&need, pools) || n <= LEAST_ROWS) {
-            *rows = lg_need_fits(&need, pools) ? n : *rows;
-            return true;
+        if (yes) {
+            break;
         }
     }
+    *rows = yes ? n : least;
+    return true;
 }
 
 bool lg_chunk_choose(const lg_subject *s, uint64_t ctx, uint64_t slots, const lg_pools *pools,

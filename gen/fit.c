@@ -1,16 +1,19 @@
-/* fit.c -- see fit.h. Every size comes from planning again; searches halve intervals, so what they
- * find is a value that fits beside a next one that does not. */
+/* fit.c -- see fit.h. Every size comes from planning again, so a trial costs as much as a plan: where
+ * the next one is made is guessed from what a token costs between the two that are known, and what
+ * a search finds is still a value that fits beside a next one that does not. */
 #include "fit.h"
 
 #include <inttypes.h>
 
-enum { TMP_BYTES = 1 << 29, STEP_TOKENS = 1024, SMALL_CHUNK = 64 };
+enum { TMP_BYTES = 1 << 29, STEP_TOKENS = 1024, SMALL_CHUNK = 64, STAIR = 256, PROVED_MAX = 8 };
 
 typedef struct fitter {
     const lg_result *r;
     const lg_pools *pools;
     lb_arena tmp; /* of one combination */
     lb_arena *arena;
+    lg_limits proved[PROVED_MAX]; /* combinations that planner and prover took */
+    uint32_t n_proved;
     lb_err *err;
 } fitter;
 
@@ -23,23 +26,56 @@ static lg_limits with(const lg_limits *l, knob k, uint64_t value) {
     return v;
 }
 
-/* Whether a combination fits; `proved` asks planner and prover too. Why not: *binds. False only if
- * that cannot be found out. */
+static bool same(const lg_limits *a, const lg_limits *b) {
+    return a->ctx == b->ctx && a->slots == b->slots && a->chunk == b->chunk;
+}
+
+/* What a combination needs; that of the one that was asked is known. */
+static bool need_at(fitter *f, const lg_limits *l, lg_need *need, lb_err *why) {
+    if (same(l, &f->r->plan->limits)) {
+        return lg_need_sum(f->r->plan, need, why);
+    }
+    return lg_need_of(&f->r->subject, l, &f->tmp, need, why);
+}
+
+/* Plans and proves a combination whole, once. */
+static bool prove_it(fitter *f, const lg_limits *l, lb_err *why) {
+    lg_plan *plan = NULL;
+    bool known = same(l, &f->r->plan->limits);
+    for (uint32_t i = 0; i < f->n_proved; i++) {
+        known = known || same(l, &f->proved[i]);
+    }
+    if (known) {
+        return true;
+    }
+    bool yes = lg_run_again(&f->r->subject, l, &f->tmp, &plan, why);
+    lb_arena_reset(&f->tmp);
+    if (yes && f->n_proved < PROVED_MAX) {
+        f->proved[f->n_proved++] = *l;
+    }
+    return yes;
+}
+
+static const char *too_small(const fitter *f, const lg_need *need) {
+    return f->pools->vram != 0 && need->vram > f->pools->vram ? "GPU memory" : "memory";
+}
+
+/* Whether a combination fits; `proved` asks planner and prover too. Why not: *binds. Sizes that are
+ * not known are 0. False only if that cannot be found out. */
 static bool try_it(fitter *f, const lg_limits *asked, bool proved, bool *yes, lg_need *need,
                    const char **binds) {
     lb_err why = {0};
     lg_limits l;
-    lg_plan *plan = NULL;
+    *need = (lg_need){0};
     *yes = lg_limits_make(asked->ctx, asked->slots, asked->chunk, &l, &why) &&
-           lg_need_of(&f->r->subject, &l, &f->tmp, need, &why);
+           need_at(f, &l, need, &why);
     if (*yes && !lg_need_fits(need, f->pools)) {
         *yes = false;
-        *binds = f->pools->vram != 0 && need->vram > f->pools->vram ? "GPU memory" : "memory";
+        *binds = too_small(f, need);
         return true;
     }
     if (*yes && proved) {
-        *yes = lg_run_again(&f->r->subject, &l, &f->tmp, &plan, &why);
-        lb_arena_reset(&f->tmp);
+        *yes = prove_it(f, &l, &why);
     }
     if (!*yes && why.code == LB_NO_MEMORY) {
         *f->err = why;
@@ -49,22 +85,87 @@ static bool try_it(fitter *f, const lg_limits *asked, bool proved, bool *yes, lg
     return *binds != NULL;
 }
 
+/* A value that was tried. */
+typedef struct tried {
+    uint64_t at;
+    lg_need need;
+} tried;
+
+/* How far above `good` a pool is full, if all that is between the two costs alike; the
+ * largest number: not known. */
+static uint64_t room_in(uint64_t pool, uint64_t need, uint64_t need_bad, uint64_t distance) {
+    uint64_t each = need_bad > need ? (need_bad - need) / distance : 0;
+    return pool == 0 || each == 0 ? UINT64_MAX : (pool - need) / each;
+}
+
+/* The value between the two to try next: where the first pool is full, and `margin` beyond it on
+ * the side on which the last one was not; in the middle where that says nothing. Of those near by
+ * a multiple of STAIR, and behind one that fits the next: caches grow in such steps, so that the
+ * answer is mostly one. */
+static uint64_t guess(const fitter *f, const tried *good, const tried *bad, uint64_t margin,
+                      bool up) {
+    uint64_t distance = bad->at - good->at;
+    uint64_t vram = room_in(f->pools->vram, good->need.vram, bad->need.vram, distance);
+    uint64_t ram = room_in(f->pools->ram, good->need.ram, bad->need.ram, distance);
+    uint64_t n = vram < ram ? vram : ram;
+    if (up && good->at % STAIR == 0) {
+        return good->at + 1;
+    }
+    if (n >= distance + margin || distance / 4 <= margin) {
+        n = distance / 2;
+    } else {
+        n = up ? n + margin : n > margin ? n - margin : 0;
+    }
+    uint64_t at = good->at + (n == 0 ? 1 : n < distance ? n : distance - 1);
+    uint64_t stair = at - at % STAIR;
+    stair += stair > good->at ? 0 : STAIR;
+    return stair < bad->at ? stair : at;
+}
+
+/* Narrows what lies between a value that fits and one that does not to nothing. */
+static bool narrow(fitter *f, const lg_limits *l, knob k, bool proved, tried *good, tried *bad,
+                   const char **binds) {
+    uint64_t margin = 0;
+    bool up = false; /* whether the last one that was tried fits */
+    while (bad->at - good->at > 1) {
+        tried t = {.at = guess(f, good, bad, margin, up)};
+        lg_limits v = with(l, k, t.at);
+        bool yes = false;
+        if (!try_it(f, &v, proved, &yes, &t.need, binds)) {
+            return false;
+        }
+        *(yes ? good : bad) = t;
+        margin = yes != up ? 0 : margin < bad->at ? 4 * margin + 1 : margin;
+        up = yes;
+    }
+    return true;
+}
+
 /* The largest value of knob k in [lo, hi] that fits, 0 if lo does not; out->binds stays what it was
  * if hi does. */
 static bool search(fitter *f, const lg_limits *l, knob k, uint64_t lo, uint64_t hi, bool proved,
                    lg_most *out) {
-    lg_need need;
-    uint64_t at = hi; /* hi, then lo, then halves of what is between */
+    tried good = {.at = lo};
+    tried bad = {.at = hi};
+    lg_limits high = with(l, k, hi);
+    lg_limits low = with(l, k, lo);
+    bool yes = false;
     out->value = 0;
-    for (uint64_t bad = hi + 1; bad > lo && bad - out->value > 1;) {
-        lg_limits v = with(l, k, at);
-        bool yes = false;
-        if (!try_it(f, &v, proved, &yes, &need, &out->binds)) {
-            return false;
-        }
-        *(yes ? &out->value : &bad) = at;
-        at = out->value == 0 ? lo : out->value + (bad - out->value) / 2;
+    if (hi < lo) {
+        return true;
     }
+    if (!try_it(f, &high, proved, &yes, &bad.need, &out->binds)) {
+        return false;
+    }
+    if (yes || lo == hi) {
+        out->value = yes ? hi : 0;
+        return true;
+    }
+    if (!try_it(f, &low, proved, &yes, &good.need, &out->binds) ||
+        (yes && !narrow(f, l, k, proved, &good, &bad, &out->binds))) {
+        return false;
+    }
+    out->value = yes ? good.at : 0;
     return true;
 }
 
@@ -90,14 +191,23 @@ static bool most(fitter *f, const lg_limits *l, knob k, uint64_t lo, uint64_t hi
     return yes || search(f, l, k, lo, out->value - 1, true, out);
 }
 
+/* What was asked is known: it bounds the search from below if it fits, else from above. */
+static bool most_of(fitter *f, const lg_fit *fit, knob k, uint64_t lo, uint64_t hi,
+                    const char *at_limit, lg_most *out) {
+    const lg_limits *l = &fit->need.limits;
+    uint64_t now = k == KNOB_CTX ? l->ctx : k == KNOB_CHUNK ? l->chunk : l->slots;
+    return most(f, l, k, fit->fits ? now : lo, fit->fits ? hi : now, at_limit, out);
+}
+
 static bool largest(fitter *f, lg_fit *fit) {
     const lg_limits *l = &fit->need.limits;
     bool by_ctx = l->ctx < LG_CHUNK_MAX;
     uint64_t ctx_max = f->r->ctx_train < LG_CTX_MAX ? f->r->ctx_train : LG_CTX_MAX;
-    return most(f, l, KNOB_CTX, l->chunk, ctx_max, "the model's context_length", &fit->ctx) &&
-           most(f, l, KNOB_CHUNK, 1, by_ctx ? l->ctx : LG_CHUNK_MAX,
-                by_ctx ? "the context" : "the largest chunk that lagen makes", &fit->chunk) &&
-           most(f, l, KNOB_SLOTS, 1, LG_SLOTS_MAX, "the most slots that lagen makes", &fit->slots);
+    return most_of(f, fit, KNOB_CTX, l->chunk, ctx_max, "the model's context_length", &fit->ctx) &&
+           most_of(f, fit, KNOB_CHUNK, 1, by_ctx ? l->ctx : LG_CHUNK_MAX,
+                   by_ctx ? "the context" : "the largest chunk that lagen makes", &fit->chunk) &&
+           most_of(f, fit, KNOB_SLOTS, 1, LG_SLOTS_MAX, "the most slots that lagen makes",
+                   &fit->slots);
 }
 
 /* Takes a combination as the nearest if it fits. */
@@ -107,11 +217,18 @@ static bool take(fitter *f, lg_limits l, knob k, uint64_t value, lg_fit *fit) {
     return value == 0 || try_it(f, &l, true, &fit->near, &fit->nearest, &binds);
 }
 
-/* The largest context with this chunk and slots, if there is one that holds the chunk. */
+/* The largest context with this chunk and slots, if there is one that holds the chunk. With those
+ * that were asked it is known by now. */
 static bool take_ctx(fitter *f, lg_limits l, lg_fit *fit) {
-    lg_most m;
-    l.chunk = l.chunk < l.ctx ? l.chunk : l.ctx;
-    return most(f, &l, KNOB_CTX, l.chunk, l.ctx, "", &m) && take(f, l, KNOB_CTX, m.value, fit);
+    const lg_limits *asked = &fit->need.limits;
+    lg_most m = fit->ctx;
+    if (l.slots != asked->slots || l.chunk != asked->chunk || m.value > l.ctx) {
+        l.chunk = l.chunk < l.ctx ? l.chunk : l.ctx;
+        if (!most(f, &l, KNOB_CTX, l.chunk, l.ctx, "", &m)) {
+            return false;
+        }
+    }
+    return take(f, l, KNOB_CTX, m.value, fit);
 }
 
 static bool nearest(fitter *f, lg_fit *fit) {
@@ -161,10 +278,24 @@ static bool cost(fitter *f, const lg_need *at, knob k, uint64_t now, uint64_t ma
     return true;
 }
 
+/* The answer to "does it fit?", where a pool was named. What the least program does not find room
+ * for, no other does. */
+static bool answer(fitter *f, lg_fit *fit) {
+    lg_limits least;
+    if (!lg_limits_make(1, 1, 1, &least, f->err) ||
+        !lg_need_of(&f->r->subject, &least, &f->tmp, &fit->least, f->err)) {
+        return false;
+    }
+    if (!lg_need_fits(&fit->least, f->pools)) {
+        fit->ctx = fit->chunk = fit->slots = (lg_most){0, too_small(f, &fit->least)};
+        return true;
+    }
+    return largest(f, fit) && (fit->fits || nearest(f, fit));
+}
+
 static bool find(fitter *f, lg_fit *fit) {
     const lg_limits *l = &f->r->plan->limits;
     uint64_t chunk_max = l->ctx < LG_CHUNK_MAX ? l->ctx : LG_CHUNK_MAX;
-    lg_limits least;
     if (!lg_need_sum(f->r->plan, &fit->need, f->err) ||
         !cost(f, &fit->need, KNOB_CTX, l->ctx, f->r->ctx_train, &fit->ctx_cost) ||
         !cost(f, &fit->need, KNOB_CHUNK, l->chunk, chunk_max, &fit->chunk_cost)) {
@@ -172,10 +303,7 @@ static bool find(fitter *f, lg_fit *fit) {
     }
     fit->asked = f->pools->vram != 0 || f->pools->ram != 0;
     fit->fits = lg_need_fits(&fit->need, f->pools);
-    return !fit->asked ||
-           (largest(f, fit) && (fit->fits || nearest(f, fit)) &&
-            lg_limits_make(1, 1, 1, &least, f->err) &&
-            lg_need_of(&f->r->subject, &least, &f->tmp, &fit->least, f->err));
+    return !fit->asked || answer(f, fit);
 }
 
 bool lg_fit_find(const lg_result *r, const lg_pools *pools, lb_arena *arena, lg_fit *out,

@@ -23,22 +23,48 @@ uint32_t lg_fuse_id(const lg_gnode *n, const char *role) {
     return o == NULL ? LG_NONE : o->id;
 }
 
-uint32_t lg_fuse_next_reader(const lg_graph *g, uint32_t v, uint32_t start) {
-    for (uint32_t i = start; i < g->n_nodes; i++) {
-        const lg_gnode *n = &g->nodes[i];
+static bool reads(const lg_gnode *n, uint32_t v) {
+    for (uint32_t o = 0; o < n->n_operands; o++) {
+        const lg_goperand *p = &n->operands[o];
+        if (p->id == v && (p->access == LG_READ || p->access == LG_BOTH)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+uint32_t lg_fuse_next_reader(const lg_fuser *f, uint32_t v, uint32_t start) {
+    const lg_readers *of = &f->readers_of[v];
+    if (of->first == LG_NONE || start > of->last) {
+        return LG_NONE;
+    }
+    uint32_t i = start < of->first ? of->first : start;
+    while (!reads(&f->in->nodes[i], v)) {
+        i++; /* the last one does */
+    }
+    return i;
+}
+
+/* Who reads each value of the graph first and last. */
+static void find_readers(lg_fuser *f) {
+    for (uint32_t i = 0; i < f->in->n_values; i++) {
+        f->readers_of[i] = (lg_readers){LG_NONE, LG_NONE};
+    }
+    for (uint32_t i = 0; i < f->in->n_nodes; i++) {
+        const lg_gnode *n = &f->in->nodes[i];
         for (uint32_t o = 0; o < n->n_operands; o++) {
             const lg_goperand *p = &n->operands[o];
-            if (p->id == v && (p->access == LG_READ || p->access == LG_BOTH)) {
-                return i;
+            if (p->access == LG_READ || p->access == LG_BOTH) {
+                lg_readers *of = &f->readers_of[p->id];
+                *of = (lg_readers){of->first == LG_NONE ? i : of->first, i};
             }
         }
     }
-    return LG_NONE;
 }
 
 const lg_gnode *lg_fuse_only_reader(const lg_fuser *f, uint32_t v) {
-    uint32_t i = lg_fuse_next_reader(f->in, v, 0);
-    if (i == LG_NONE || lg_fuse_next_reader(f->in, v, i + 1) != LG_NONE) {
+    uint32_t i = lg_fuse_next_reader(f, v, 0);
+    if (i == LG_NONE || lg_fuse_next_reader(f, v, i + 1) != LG_NONE) {
         return NULL;
     }
     return &f->in->nodes[i];
@@ -57,8 +83,8 @@ bool lg_fuse_quantised(const lg_fuser *f, const lg_gnode *linear) {
 static void needs(const lg_fuser *f, uint32_t v, bool *f32, bool *q8) {
     *f32 = false;
     *q8 = false;
-    for (uint32_t i = lg_fuse_next_reader(f->in, v, 0); i != LG_NONE;
-         i = lg_fuse_next_reader(f->in, v, i + 1)) {
+    for (uint32_t i = lg_fuse_next_reader(f, v, 0); i != LG_NONE;
+         i = lg_fuse_next_reader(f, v, i + 1)) {
         const lg_gnode *n = &f->in->nodes[i];
         bool product = n->op == LG_OP_LINEAR || n->op == LG_OP_EXPERT_LINEAR;
         if (product && lg_fuse_quantised(f, n)) {
@@ -283,8 +309,8 @@ static bool fuse_residual(lg_fuser *f, const lg_gnode *linear, const lg_gnode *a
     uint32_t a = lg_fuse_id(add, "a");
     uint32_t at = lg_fuse_index(f, add);
     if (lg_fuse_id(add, "b") != lg_fuse_id(linear, "y") || a == f->in->logits ||
-        lg_fuse_next_reader(f->in, a, lg_fuse_index(f, linear)) != at ||
-        lg_fuse_next_reader(f->in, a, at + 1) != LG_NONE) {
+        lg_fuse_next_reader(f, a, lg_fuse_index(f, linear)) != at ||
+        lg_fuse_next_reader(f, a, at + 1) != LG_NONE) {
         return lg_fuse_unsupported(f, add, "it is not a residual whose old value is free");
     }
     f->absorbed[lg_fuse_index(f, add)] = true;
@@ -317,7 +343,7 @@ static bool fuse_take_rows(lg_fuser *f, const lg_gnode *n) {
     if (reader == NULL || reader->op != LG_OP_RMS_NORM) {
         return lg_fuse_unsupported(f, n, "it is not followed by one rms_norm");
     }
-    if (lg_fuse_next_reader(f->in, lg_fuse_id(n, "x"), lg_fuse_index(f, n) + 1) != LG_NONE) {
+    if (lg_fuse_next_reader(f, lg_fuse_id(n, "x"), lg_fuse_index(f, n) + 1) != LG_NONE) {
         return lg_fuse_unsupported(f, n, "its input is read again behind it");
     }
     f->value_of[lg_fuse_id(n, "y")] = lg_fuse_map(f, lg_fuse_id(n, "x"));
@@ -353,7 +379,8 @@ static bool room(lg_fuser *f, lb_err *err) {
     f->value_of = lb_alloc_n(f->arena, in->n_values, sizeof *f->value_of, err);
     f->planes_of = lb_alloc_n(f->arena, in->n_values, sizeof *f->planes_of, err);
     f->absorbed = lb_alloc_n(f->arena, in->n_nodes, sizeof *f->absorbed, err);
-    if (f->out->values == NULL || f->out->nodes == NULL || f->value_of == NULL ||
+    f->readers_of = lb_alloc_n(f->arena, in->n_values, sizeof *f->readers_of, err);
+    if (f->readers_of == NULL || f->out->values == NULL || f->out->nodes == NULL || f->value_of == NULL ||
         f->planes_of == NULL || f->absorbed == NULL) {
         return false;
     }
@@ -374,7 +401,11 @@ bool lg_fuse(const lg_graph *in, lb_arena *arena, lg_graph **out, lb_err *err) {
     g->n_values = 0;
     g->n_nodes = 0;
     lg_fuser f = {.in = in, .out = g, .arena = arena, .err = err};
-    if (!room(&f, err) || !lg_fuse_find_experts(&f)) {
+    if (!room(&f, err)) {
+        return false;
+    }
+    find_readers(&f);
+    if (!lg_fuse_find_experts(&f)) {
         return false;
     }
     for (uint32_t i = 0; i < in->n_nodes; i++) {

@@ -301,7 +301,7 @@ static bool emit_products(lg_fuser *f, lg_experts *e) {
 static bool residual_is_free(const lg_fuser *f, const lg_experts *e) {
     uint32_t a = e->residual;
     return a != f->in->logits &&
-           lg_fuse_next_reader(f->in, a, lg_fuse_index(f, e->last_add) + 1) == LG_NONE;
+           lg_fuse_next_reader(f, a, lg_fuse_index(f, e->last_add) + 1) == LG_NONE;
 }
 
 static bool emit_sum(lg_fuser *f, const lg_experts *e) {

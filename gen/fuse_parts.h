@@ -28,6 +28,11 @@ typedef struct lg_experts {
     bool f32, q8;             /* which of the two is made */
 } lg_experts;
 
+/* The nodes that read a value first and last; both LG_NONE if none does. */
+typedef struct lg_readers {
+    uint32_t first, last;
+} lg_readers;
+
 typedef struct lg_fuser {
     const lg_graph *in;
     lg_graph *out;
@@ -35,6 +40,7 @@ typedef struct lg_fuser {
     lb_err *err;
     uint32_t *value_of;   /* in-value -> out-value, LG_NONE while not made */
     lg_planes *planes_of; /* in-value -> its quantised planes */
+    lg_readers *readers_of; /* in-value -> its readers */
     bool *absorbed;       /* in-node -> already part of an earlier new node */
     lg_experts *experts;
     uint32_t *experts_of; /* in-node -> number of its mixture, or LG_NONE */
@@ -57,7 +63,7 @@ bool lg_fuse_unsupported(lg_fuser *f, const lg_gnode *n, const char *why);
 /* The number behind a role; the next node from `start` on that reads in-value v; the only one, or
  * NULL; the node's index; the linear whose output in-value v is, or NULL. */
 uint32_t lg_fuse_id(const lg_gnode *n, const char *role);
-uint32_t lg_fuse_next_reader(const lg_graph *g, uint32_t v, uint32_t start);
+uint32_t lg_fuse_next_reader(const lg_fuser *f, uint32_t v, uint32_t start);
 const lg_gnode *lg_fuse_only_reader(const lg_fuser *f, uint32_t v);
 uint32_t lg_fuse_index(const lg_fuser *f, const lg_gnode *n);
 const lg_gnode *lg_fuse_linear_to(const lg_fuser *f, uint32_t v);

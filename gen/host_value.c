@@ -318,15 +318,14 @@ static void check_builder(const reader *r, const level *at) {
 
 static lg_value *read_value(reader *r, int index, level *at);
 
-static lg_value *read_sequence(reader *r, int table, int keys, lua_Integer n, const level *at) {
+static lg_value *read_sequence(reader *r, int table, const key *keys, size_t n, const level *at) {
     lg_value *out = lg_build_array(&r->b);
-    for (lua_Integer i = 1; i <= n; i++) {
-        lua_rawgeti(r->L, keys, i);
-        if (!lua_isinteger(r->L, -1) || lua_tointeger(r->L, -1) != i) {
+    for (lua_Integer i = 1; (size_t)i <= n; i++) {
+        if (keys[i - 1].s != NULL || keys[i - 1].i != i) {
             refuse(r, at, LB_BAD_TYPE, "neither an array (keys 1..n without gaps) nor a map "
                    "(string keys only)");
         }
-        lua_rawget(r->L, table);
+        lua_rawgeti(r->L, table, i);
         level child = {.parent = at, .index = i, .depth = at->depth + 1};
         lg_build_push(&r->b, out, read_value(r, -1, &child));
         check_builder(r, at);
@@ -335,18 +334,15 @@ static lg_value *read_sequence(reader *r, int table, int keys, lua_Integer n, co
     return out;
 }
 
-static lg_value *read_map(reader *r, int table, int keys, lua_Integer n, const level *at) {
+static lg_value *read_map(reader *r, int table, const key *keys, size_t n, const level *at) {
     lg_value *out = lg_build_map(&r->b);
-    for (lua_Integer i = 1; i <= n; i++) {
-        size_t n_bytes = 0;
-        lua_rawgeti(r->L, keys, i);
-        const char *name = lua_tolstring(r->L, -1, &n_bytes);
-        lua_pushvalue(r->L, -1);
+    for (size_t i = 0; i < n; i++) {
+        lua_pushlstring(r->L, keys[i].s, keys[i].n_bytes);
         lua_rawget(r->L, table);
-        level child = {.parent = at, .name = name, .depth = at->depth + 1};
-        lg_build_set_n(&r->b, out, name, n_bytes, read_value(r, -1, &child));
+        level child = {.parent = at, .name = keys[i].s, .depth = at->depth + 1};
+        lg_build_set_n(&r->b, out, keys[i].s, keys[i].n_bytes, read_value(r, -1, &child));
         check_builder(r, at);
-        lua_pop(r->L, 2);
+        lua_pop(r->L, 1);
     }
     return out;
 }
@@ -363,13 +359,13 @@ static lg_value *read_table(reader *r, int index, level *at) {
     if (at->depth >= LG_VALUE_DEPTH_MAX) {
         refuse(r, at, LB_LIMIT, "nested too deep");
     }
-    lg_host_push_sorted_keys(L, index);
-    int keys = lua_gettop(L);
-    lua_Integer n = (lua_Integer)lua_rawlen(L, keys);
-    bool named = n > 0 && lua_rawgeti(L, keys, 1) == LUA_TSTRING;
-    lua_settop(L, keys);
+    size_t n = 0;
+    key *keys = table_keys(L, index, &n); /* a userdata on top of the stack */
+    int top = lua_gettop(L);
+    qsort(keys, n, sizeof *keys, compare_keys);
+    bool named = n > 0 && keys[0].s != NULL; /* integers come first */
     lg_value *out = named ? read_map(r, index, keys, n, at) : read_sequence(r, index, keys, n, at);
-    lua_settop(L, keys - 1);
+    lua_settop(L, top - 1);
     return out;
 }
 

@@ -5,6 +5,7 @@ import os
 import pathlib
 import random
 import re
+import resource
 import subprocess
 import sys
 import tempfile
@@ -186,6 +187,23 @@ def answers_hold_when_planned_again():
     assert len(seen) > 1, seen
 
 
+def seconds_of(*arguments):
+    """Processor time of the quickest of three."""
+    def once():
+        before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+        lagen("plan", "-m", header("laguna-s"), "--arch", "sm_120a", "--json", *arguments)
+        return resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
+    return min(once() for _ in range(3))
+
+
+def an_answer_costs_a_few_plans():
+    """Beside a plan without a question; it took ten and more when each search halved its interval to the end."""
+    one = seconds_of()
+    for asks in (("--vram", "16GiB", "--ram", "31GiB"), ("--vram", "80GiB"), ("--vram", "72GiB", "--slots", 4)):
+        took = seconds_of(*asks)
+        assert took < 7 * one, (asks, took, one)
+
+
 def the_question_of_16_and_31_gib():
     text = lagen("plan", "-m", header("laguna-s"), "--arch", "sm_120a", "--vram", "16GiB", "--ram", "31GiB")
     assert re.search(r"fits +no\n +--vram +\d+ bytes too few", text) and "no yes; least" in text, text
@@ -346,7 +364,7 @@ def cached_and_new():
 
 
 TESTS = (kv_bytes_for_each_context, an_expert_layer_for_each_quant, whole_files, pools_are_sums, costs_are_differences,
-         answers_hold_when_planned_again, the_question_of_16_and_31_gib, pools_that_a_row_does_not_have,
+         answers_hold_when_planned_again, an_answer_costs_a_few_plans, the_question_of_16_and_31_gib, pools_that_a_row_does_not_have,
          a_build_that_does_not_fit_is_refused, a_chunk_is_chosen_and_says_why, a_chosen_chunk_leaves_room,
          the_asked_context, no_scores, no_dequantised_copy, unknown_pattern, bytes_not_layers, all_experts_count, a_million_tokens,
          cached_and_new)
