@@ -1,6 +1,7 @@
 local name = import("lib/name.lua")
 local descr = import("lib/descr.lua")
 local group = import("lib/group.lua")
+local term = import("lib/term.lua")
 
 -- Tokens of one cta; the register tile inside is the instruction layer's affair.
 local ROW_TILE = 16
@@ -171,14 +172,14 @@ ${group.c_functions(quant)}
 ISA_FN void ${t}_atom(const uint8_t *atom, const uint32_t nq, const int8_t *x_q, const float *x_d,
     const int16_t *x_s, const uint32_t n_tokens, const bool first, float (*out)[16]) {
     ${t}_sums sums;
-    ${t}_sum(&sums, x_d, x_s, nq * ${groups}, n_tokens, ${K});
+    ${t}_sum(&sums, x_d, x_s, ${term.times("nq", groups)}, n_tokens, ${K});
     for (uint32_t row = 0; row < 16; row += ISA_N) {
         isa_f acc[16];
 #pragma GCC unroll 16
         for (uint32_t t = 0; t < n_tokens; t++) {
             acc[t] = isa_set1(0.0f);
         }
-        for (uint32_t g = 0; g < nq * ${groups}; g++) {
+        for (uint32_t g = 0; g < ${term.times("nq", groups)}; g++) {
             const ${t}_group v = ${t}_load(atom, nq, g, row);
 #pragma GCC unroll 16
             for (uint32_t t = 0; t < n_tokens; t++) {
@@ -200,12 +201,12 @@ ISA_FN void ${t}_atom(const uint8_t *atom, const uint32_t nq, const int8_t *x_q,
 ISA_FN void ${t}_atom_1(const uint8_t *atom, const uint32_t nq, const int8_t *x_q,
     const float *x_d, const int16_t *x_s, const bool first, float *out) {
     ${t}_sums sums;
-    ${t}_sum(&sums, x_d, x_s, nq * ${groups}, 1, ${K});
+    ${t}_sum(&sums, x_d, x_s, ${term.times("nq", groups)}, 1, ${K});
     isa_f acc[16 / ISA_N];
     for (uint32_t r = 0; r < 16 / ISA_N; r++) {
         acc[r] = isa_set1(0.0f);
     }
-    for (uint32_t g = 0; g < nq * ${groups}; g++) {
+    for (uint32_t g = 0; g < ${term.times("nq", groups)}; g++) {
         isa_ahead(atom + g * ${per_group}, ${per_group});
 #pragma GCC unroll 4
         for (uint32_t r = 0; r < 16 / ISA_N; r++) {
@@ -330,10 +331,10 @@ static void ${t}_tile(const uint8_t *strip, const float *x, uint32_t n, float (*
 
 %%template call_tile(part, strip, out, K)
 % if part.kind == "int" then
-${part.type}_tile(p.w${part.i} + (size_t)(${strip}) * ${part.strip_bytes}, p.x_q + row0 * ${K},
+${part.type}_tile(p.w${part.i} + (size_t)${term.whole(strip)} * ${part.strip_bytes}, p.x_q + row0 * ${K},
     p.x_d + row0 * ${K // 32}, p.x_s + row0 * ${K // 16}, n, ${out});
 % else
-${part.type}_tile(p.w${part.i} + (size_t)(${strip}) * ${part.strip_bytes}, p.x + row0 * ${K}, n,
+${part.type}_tile(p.w${part.i} + (size_t)${term.whole(strip)} * ${part.strip_bytes}, p.x + row0 * ${K}, n,
     ${out});
 % end
 
@@ -442,16 +443,16 @@ ${descr.c_open(d)}
 % else
         } else {
 % end
-            const uint32_t at = 16 * (strip - ${part.first});
+            const uint32_t at = ${part.first == 0 and "16 * strip" or "16 * (strip - " .. part.first .. ")"};
             const uint32_t n_cols = ${part.n} - at < 16 ? ${part.n} - at : 16;
-            ${module.call_tile(part, "strip - " .. part.first, "tile", K)}
+            ${module.call_tile(part, term.minus("strip", part.first), "tile", K)}
 % if part.factor then
             scale_tile(tile, n, p.f${part.i}[0]);
 % end
 % if part.bias then
             add_bias(tile, n, n_cols, p.b${part.i} + at);
 % end
-            store_tile(tile, n, n_cols, y + ${part.begin} + at);
+            store_tile(tile, n, n_cols, ${term.plus("y", part.begin)} + at);
 % end
         }
 % end

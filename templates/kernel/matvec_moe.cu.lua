@@ -8,6 +8,7 @@ local descr = import("lib/descr.lua")
 local cuda = import("lib/descr_cuda.lua")
 local c_kernel = import("kernel/matvec_moe.c.lua")
 local moe = import("lib/moe_parts.lua")
+local term = import("lib/term.lua")
 local product = import("kernel/matmul/decode.cu.lua")
 
 local MOST_SLOTS = 12 -- atoms at a time
@@ -89,7 +90,7 @@ const uint8_t *gate = ${gate};
 const uint8_t *up = ${up};
 #pragma unroll 1
 for (uint32_t v = slot; v < ${total(op)}; v += ${slots_of(op)}) {
-    const uint32_t a = v % ${atoms}, strip = 2 * piece + v / ${atoms} % 2;
+    const uint32_t a = ${term.mod("v", atoms)}, strip = 2 * piece + ${term.over("v", atoms)} % 2;
 % if n_strips % 2 == 1 then
     if (strip >= ${n_strips}) {
         continue;
@@ -165,7 +166,7 @@ for (uint32_t v = slot; v < ${total(op)}; v += ${slots_of(op)}) {
     ${book.barrier(moe.types(op))}
 #pragma unroll 1
     for (uint32_t v = slot; v < ${total(op)}; v += ${slots_of(op)}) {
-        const uint32_t a = v % ${atoms}, j = v / ${atoms};
+        const uint32_t a = ${term.mod("v", atoms)}, j = ${term.over("v", atoms)};
         const size_t pair = row * ${P} + j;
 % if two_texts(op) then
         if (j == ${k}) {
@@ -186,10 +187,10 @@ for (uint32_t v = slot; v < ${total(op)}; v += ${slots_of(op)}) {
     float sum = 0.0f;
 #pragma unroll
     for (uint32_t j = 0; j < ${P}; j++) {
-        float z = sums[16 * ${atoms} * j + r];
+        float z = sums[${16 * atoms} * j + r];
 #pragma unroll
         for (uint32_t a = 1; a < ${atoms}; a++) {
-            z += sums[16 * (${atoms} * j + a) + r];
+            z += sums[16 * (${term.times("j", atoms)} + a) + r];
         }
 % if moe.any_factor(op) then
         const uint32_t e = ${moe.shared(op) and "j == " .. k .. " ? " .. op.E .. " : " or ""}(uint32_t)p.ids[row * ${k} + j];

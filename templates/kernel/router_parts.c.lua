@@ -1,6 +1,7 @@
 local name = import("lib/name.lua")
 local descr = import("lib/descr.lua")
 local product = import("kernel/matmul.c.lua")
+local term = import("lib/term.lua")
 
 -- Rows of one cta.
 module.ROWS = 8
@@ -64,7 +65,7 @@ ${product.float_atom(quant, K)}
 ${descr.c_open(d)}
     const uint32_t n_rows = p.step->n_rows, n_tiles = (n_rows + ${module.ROWS - 1}) / ${module.ROWS};
     for (uint32_t cta = cta_begin; cta < cta_end; cta++) {
-        const uint32_t piece = cta / n_tiles, a = piece / ${strips}, strip = piece % ${strips};
+        const uint32_t piece = cta / n_tiles, a = ${term.over("piece", strips)}, strip = ${term.mod("piece", strips)};
         const uint32_t n_cols = ${K} - 256 * a < 256 ? ${K} - 256 * a : 256;
         const uint32_t left = ${E} - 16 * strip, n = left < 16 ? left : 16;
         const uint8_t *atom = p.w + (size_t)strip * ${strip_bytes} + (size_t)a * ${a.bytes};

@@ -6,6 +6,7 @@
 --   cu_sub     integers that a group's sum, or the sums of its halves, are multiplied with, as C text
 --   halves     whether the halves' sums of a group are needed apart; needs_sums: whether a GPU needs those of activations
 local book = import("lib/book.lua")
+local term = import("lib/term.lua")
 
 -- Integers by which the codes' dot product of a group starts, at least one for the array.
 local function n_starts(quant) return math.max(#quant.c_offsets, 1) end
@@ -60,7 +61,7 @@ ISA_FN void ${t}_sum(${t}_sums *sums, const float *x_d, const int16_t *x_s, cons
 /* acc + group g of the atom, v, times the activations q of token t with scale d. */
 ISA_FN isa_f ${t}_add(isa_f acc, const ${t}_group *v, const int8_t *q, float d,
     const ${t}_sums *sums, uint32_t t, uint32_t g) {
-    const int32_t *start = &sums->start[t][g * ${n_starts(quant)}];
+    const int32_t *start = &sums->start[t][${term.times("g", n_starts(quant))}];
 % if quant.n_scales == 2 then
     acc = isa_fma(${t}_dot(v, q, start, 0), isa_mul(v->scale[0], isa_set1(d)), acc);
     acc = isa_fma(${t}_dot(v, q, start, 1), isa_mul(v->scale[1], isa_set1(d)), acc);

@@ -5,6 +5,7 @@
 local book = import("lib/book.lua")
 local descr = import("lib/descr.lua")
 local cuda = import("lib/descr_cuda.lua")
+local term = import("lib/term.lua")
 
 module.ROWS = 32 -- of activations, at most
 module.WARPS = 8
@@ -161,7 +162,39 @@ ISA_FN void put_scales(const stream &x, uint32_t t, uint32_t g, float scale, uin
 -- What stands in a kernel's text: each needs `weights` (the warp's strip), `here` (whether it has one), `type` (with
 -- several types in the list, the number of its own). `n`: stages. `rows` says which rows of x: { count = C text of how many
 -- they are, first = C text of the number of the first }, or in place of first { list = an array of their numbers }.
-local function stage_at(list, K, n, a) return a .. " % " .. n .. " * " .. stage_bytes(list, K) end
+-- Byte `at` of the stage of atom a: a number, or C text such as "a" or "a + 2".
+local function in_stage(list, K, n, a, at)
+  local size, number = stage_bytes(list, K), math.tointeger(tonumber(a))
+  if number then return term.plus("stages", number % n * size + at) end
+  if n == 1 then return term.plus("stages", at) end
+  return term.plus("stages + " .. term.whole(a) .. " % " .. n .. " * " .. size, at)
+end
+
+-- `at` and what lies before atom a, in steps of `size`.
+local function at_atom(at, size, a)
+  local number = math.tointeger(tonumber(a))
+  if number then return term.plus(at, number * size) end
+  return at .. " + " .. size .. " * " .. term.whole(a)
+end
+
+local function strip_at(a)
+  if a == "0" then return "weights" end
+  return "weights + " .. (a == "1" and "atom_bytes" or "(size_t)" .. term.whole(a) .. " * atom_bytes")
+end
+
+-- "if (..) {" for conditions of which some may always hold; "{" where all do.
+local function when(...)
+  local list = {}
+  for _, c in ipairs({ ... }) do
+    if c ~= "" then list[#list + 1] = c end
+  end
+  return #list == 0 and "{" or "if (" .. join(list, " && ") .. ") {"
+end
+
+-- The condition that unit `name`, below `most`, lies in atom a, of which a narrower last one has `rest`.
+local function in_atom(name, K, a, most, rest)
+  return K % 256 == 0 and "" or name .. " < " .. cuda.by_atom(K, term.whole(a), most, rest)
+end
 
 -- Rows that a thread copies columns of: 16 bytes of every 16th row.
 local COPIES = ROWS * 16 // (32 * WARPS)
@@ -170,14 +203,14 @@ local function row_at(rows, held, t) return get(rows, "list", false) and held or
 
 %%template copy_strip(list, K, n, a)
 if (here) {
-    copy_strip(stages + ${stage_at(list, K, n, a)} + isa_warp() * ${strip_bytes(list, K)}, weights + (size_t)(${a}) * atom_bytes,
-        ${by_type(list, function(quant) return bytes_of(quant, K, "(" .. a .. ")") end)});
+    copy_strip(${in_stage(list, K, n, a, 0)} + isa_warp() * ${strip_bytes(list, K)}, ${strip_at(a)},
+        ${by_type(list, function(quant) return bytes_of(quant, K, term.whole(a)) end)});
 }
 
 %%template copy_rows(list, K, n, rows, a)
-if (my_piece < ${cuda.by_atom(K, "(" .. a .. ")", 16, K % 256 // 16)}) {
-    unsigned char *to = stages + ${stage_at(list, K, n, a)} + ${WARPS * strip_bytes(list, K)} + my_row * ${STRIDE} + 16 * my_piece;
-    const int8_t *from = p.x_q + 256 * (${a}) + 16 * my_piece;
+${when(in_atom("my_piece", K, a, 16, K % 256 // 16))}
+    unsigned char *to = ${in_stage(list, K, n, a, WARPS * strip_bytes(list, K))} + my_row * ${STRIDE} + 16 * my_piece;
+    const int8_t *from = ${at_atom("p.x_q", 256, a)} + 16 * my_piece;
 #pragma unroll
     for (uint32_t k = 0; k < ${COPIES}; k++) {
         if (my_row + ${2 * WARPS} * k < ${rows.count}) {
@@ -187,10 +220,10 @@ if (my_piece < ${cuda.by_atom(K, "(" .. a .. ")", 16, K % 256 // 16)}) {
 }
 
 %%template load_scales(K, rows, a)
-if (my_t < ${rows.count} && my_g < ${cuda.by_atom(K, "(" .. a .. ")", 8, K % 256 // 32)}) {
+${when("my_t < " .. rows.count, in_atom("my_g", K, a, 8, K % 256 // 32))}
     const size_t row = ${row_at(rows, "scaled", "my_t")};
-    scale = p.x_d[row * ${K // 32} + 8 * (${a}) + my_g];
-    sums = isa_load_x1(p.x_s + row * ${K // 16} + 16 * (${a}) + 2 * my_g);
+    scale = p.x_d[${at_atom("row * " .. K // 32, 8, a)} + my_g];
+    sums = isa_load_x1(${at_atom("p.x_s + row * " .. K // 16, 16, a)} + 2 * my_g);
 }
 
 %%template begin(list, K, n, at)
@@ -238,8 +271,8 @@ isa_copy_wait<${n - 2}>();
 isa_barrier();
 % if atoms >= n then
 if (a + ${n - 1} < ${atoms}) {
-    ${module.copy_strip(list, K, n, "(a + " .. n - 1 .. ")")}
-    ${module.copy_rows(list, K, n, rows, "(a + " .. n - 1 .. ")")}
+    ${module.copy_strip(list, K, n, "a + " .. n - 1)}
+    ${module.copy_rows(list, K, n, rows, "a + " .. n - 1)}
 }
 % end
 isa_copy_close();
@@ -251,8 +284,8 @@ isa_copy_close();
 isa_copy_wait<0>();
 isa_barrier();
 % end
-const uint8_t *atom = stages + ${stage_at(list, K, n, "a")} + isa_warp() * ${strip_bytes(list, K)};
-x.q = (const int8_t *)(stages + ${stage_at(list, K, n, "a")} + ${WARPS * strip_bytes(list, K)});
+const uint8_t *atom = ${in_stage(list, K, n, "a", 0)} + isa_warp() * ${strip_bytes(list, K)};
+x.q = (const int8_t *)(${in_stage(list, K, n, "a", WARPS * strip_bytes(list, K))});
 x.d = (float *)(void *)isa_smem(${at.d}) + a % 2 * ${has_mins(list, 1) and 16 * ROOM or 8 * ROOM};
 % if has_mins(list, 2) then
 x.h = (float *)(void *)isa_smem(${at.h}) + a % 2 * ${16 * ROOM};
@@ -275,8 +308,9 @@ if (a + 1 < ${ceil_div(K, 256)}) {
 }
 % end
 
-%%template room(list, at)
-isa_smem(${at.rows}) + isa_warp() * ${rows_bytes(list)}
+%%lua
+-- C text: where the warp's rows go.
+function module.room(list, at) return "isa_smem(" .. at.rows .. ") + isa_warp() * " .. rows_bytes(list) end
 
 %%template int_type(quant, K, list, smem)
 % local t, a, groups, subs = quant.type, descr.atoms(quant, K), quant.qblock_elems // 32, subs_of(quant)
@@ -310,7 +344,7 @@ ISA_FN void ${t}_fill(const uint8_t *atom, uint32_t nq, ${t}_row *rows) {
 #pragma unroll
     for (uint32_t j = 0; j < 4; j++) {
         const uint32_t g = 2 * j + isa_lane() / 16;
-        if (g < nq * ${groups}) {
+        if (g < ${term.times("nq", groups)}) {
             const ${t}_scale s = ${t}_scales(${t}_load_scale(atom, nq, g, row), g);
 % for i = 1, quant.n_scales do
             r[j].d[${i - 1}] = s.d${quant.n_scales == 2 and "[" .. i - 1 .. "]" or ""};
@@ -330,7 +364,7 @@ ISA_FN void ${t}_fill(const uint8_t *atom, uint32_t nq, ${t}_row *rows) {
 #pragma unroll
     for (uint32_t j = 0; j < 4; j++) {
         const uint32_t g = 2 * j + isa_lane() / 16;
-        if (g < nq * ${groups}) {
+        if (g < ${term.times("nq", groups)}) {
             rows[16 * g + row % 2 * 8 + row / 2] = r[j];
         }
     }
@@ -428,7 +462,7 @@ ISA_FN void ${t}_group(const uint8_t *atom, uint32_t nq, uint32_t g, const ${t}_
 ISA_FN void ${t}_groups(const uint8_t *atom, uint32_t nq, const ${t}_row *rows, const stream &x, const uint32_t n_eights,
     float (&acc)[${ROWS // 8}][4]) {
 #pragma unroll ${at_once}
-    for (uint32_t g = 0; g < nq * ${groups}; g++) {
+    for (uint32_t g = 0; g < ${term.times("nq", groups)}; g++) {
         ${t}_group(atom, nq, g, rows, x, n_eights, acc);
     }
 }

@@ -24,7 +24,7 @@ module.planes = {
   { name = "qs", src_offset = 0, n_bytes = 32, word_bytes = 4, check = 0 },
 }
 
-local function at(name) return plane.at(module.planes, name) end
+local function atom(name) return plane.in_qblock(module.planes, name) end
 
 %%template c_functions()
 ${grid.c_table(book, "iq1_m_grid")}
@@ -59,8 +59,8 @@ ISA_FN iq1_m_group iq1_m_load(const uint8_t *atom, uint32_t nq, uint32_t g, uint
     iq1_m_group v;
     const isa_i low3 = isa_iset1(0x700), high3 = isa_iset1(0x7000000);
     const uint8_t *sc = atom + row * 2;
-    isa_i numbers = isa_iload(atom + ${at("qs")} + g * 64 + row * 4);
-    isa_i qh = iq1_m_u16(atom + ${at("qh")} + g * 32 + row * 2);
+    isa_i numbers = isa_iload(${atom("qs")} + g * 64 + row * 4);
+    isa_i qh = iq1_m_u16(${atom("qh")} + g * 32 + row * 2);
     (void)nq;
     for (uint32_t i = 0; i < 2; i++) {
         isa_i high = i == 0 ? isa_ior(isa_iand(isa_ishl(qh, 8), low3), isa_iand(isa_ishl(qh, 20), high3))
@@ -94,7 +94,7 @@ ${iq.c_element("iq1_m", 8)}
 
 /* iq1_m: the 256 elements of the qblock of one row of an atom (nq = 1, q = 0). */
 ISA_FN void iq1_m_dequant(const uint8_t *atom, uint32_t nq, uint32_t q, uint32_t row, float *y) {
-    const uint8_t *qs = atom + ${at("qs")} + row * 4, *qh = atom + ${at("qh")} + row * 2;
+    const uint8_t *qs = ${atom("qs")} + row * 4, *qh = ${atom("qh")} + row * 2;
     uint16_t sc[4], bits = 0;
     (void)nq, (void)q;
     for (uint32_t i = 0; i < 4; i++) {
@@ -135,8 +135,8 @@ ${iq.cu_four1("iq1_m", book_at, table16.words({ -7, 1, 9, 0, -9, -1, 7, 0 }))}
 ISA_FN iq1_m_word iq1_m_load(const uint8_t *atom, uint32_t nq, uint32_t g, uint32_t row, uint32_t i) {
     iq1_m_word w;
     (void)nq, (void)i;
-    w.numbers = isa_load_w32(atom + ${at("qs")} + g * 64 + row * 4);
-    w.qh = isa_load_w16(atom + ${at("qh")} + g * 32 + row * 2);
+    w.numbers = isa_load_w32(${atom("qs")} + g * 64 + row * 4);
+    w.qh = isa_load_w16(${atom("qh")} + g * 32 + row * 2);
     return w;
 }
 

@@ -24,7 +24,7 @@ module.planes = {
   { name = "qs", src_offset = 2, n_bytes = 32, word_bytes = 4, check = 0 },
 }
 
-local function at(name) return plane.at(module.planes, name) end
+local function atom(name) return plane.in_qblock(module.planes, name) end
 
 %%template c_functions()
 ${grid.c_table(book, "iq1_s_grid")}
@@ -43,8 +43,8 @@ typedef struct iq1_s_group {
 ISA_FN iq1_s_group iq1_s_load(const uint8_t *atom, uint32_t nq, uint32_t g, uint32_t row) {
     iq1_s_group v;
     const isa_i low3 = isa_iset1(0x700), high3 = isa_iset1(0x7000000);
-    isa_i numbers = isa_iload(atom + ${at("qs")} + g * 64 + row * 4);
-    isa_i qh = isa_ishr(isa_as_i(isa_load_bf16(atom + ${at("qh")} + g * 32 + row * 2)), 16);
+    isa_i numbers = isa_iload(${atom("qs")} + g * 64 + row * 4);
+    isa_i qh = isa_ishr(isa_as_i(isa_load_bf16(${atom("qh")} + g * 32 + row * 2)), 16);
     (void)nq;
     for (uint32_t i = 0; i < 2; i++) {
         isa_i high = i == 0 ? isa_ior(isa_iand(isa_ishl(qh, 8), low3), isa_iand(isa_ishl(qh, 21), high3))
@@ -73,7 +73,7 @@ ${iq.c_element("iq1_s", 8)}
 
 /* iq1_s: the 256 elements of the qblock of one row of an atom (nq = 1, q = 0). */
 ISA_FN void iq1_s_dequant(const uint8_t *atom, uint32_t nq, uint32_t q, uint32_t row, float *y) {
-    const uint8_t *qs = atom + ${at("qs")} + row * 4, *qh = atom + ${at("qh")} + row * 2;
+    const uint8_t *qs = ${atom("qs")} + row * 4, *qh = ${atom("qh")} + row * 2;
     float d = isa_half1(atom + row * 2);
     (void)nq, (void)q;
     for (uint32_t e = 0; e < 256; e++) {
@@ -108,8 +108,8 @@ ${iq.cu_four1("iq1_s", book_at, table16.words({ -7, 1, 9, 0, -9, -1, 7, 0 }))}
 ISA_FN iq1_s_word iq1_s_load(const uint8_t *atom, uint32_t nq, uint32_t g, uint32_t row, uint32_t i) {
     iq1_s_word w;
     (void)nq, (void)i;
-    w.numbers = isa_load_w32(atom + ${at("qs")} + g * 64 + row * 4);
-    w.qh = isa_load_w16(atom + ${at("qh")} + g * 32 + row * 2);
+    w.numbers = isa_load_w32(${atom("qs")} + g * 64 + row * 4);
+    w.qh = isa_load_w16(${atom("qh")} + g * 32 + row * 2);
     return w;
 }
 
@@ -117,7 +117,7 @@ ISA_FN iq1_s_raw iq1_s_load_scale(const uint8_t *atom, uint32_t nq, uint32_t g, 
     iq1_s_raw r;
     (void)nq;
     r.d = isa_load_w16(atom + row * 2);
-    r.qh = isa_load_w16(atom + ${at("qh")} + g * 32 + row * 2);
+    r.qh = isa_load_w16(${atom("qh")} + g * 32 + row * 2);
     return r;
 }
 

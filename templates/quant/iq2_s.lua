@@ -26,7 +26,7 @@ module.planes = {
   { name = "qs", src_offset = 2, n_bytes = 32, word_bytes = 4, check = 0 },
 }
 
-local function at(name) return plane.at(module.planes, name) end
+local function atom(name) return plane.in_qblock(module.planes, name) end
 
 %%template c_functions()
 ${grid.c_table(book, "iq2_s_grid")}
@@ -47,9 +47,9 @@ ISA_FN iq2_s_group iq2_s_load(const uint8_t *atom, uint32_t nq, uint32_t g, uint
     iq2_s_group v;
     const isa_i levels = isa_table16(iq2_s_levels);
     const isa_i low2 = isa_iset1(0x300), high2 = isa_iset1(0x3000000);
-    isa_i numbers = isa_iload(atom + ${at("qs")} + g * 64 + row * 4);
-    isa_i signs = isa_iload(atom + ${at("signs")} + g * 64 + row * 4);
-    isa_i qh = isa_load_u8(atom + ${at("qh")} + g * 16 + row);
+    isa_i numbers = isa_iload(${atom("qs")} + g * 64 + row * 4);
+    isa_i signs = isa_iload(${atom("signs")} + g * 64 + row * 4);
+    isa_i qh = isa_load_u8(${atom("qh")} + g * 16 + row);
     (void)nq;
 #pragma GCC unroll 2
     for (uint32_t i = 0; i < 2; i++) {
@@ -62,7 +62,7 @@ ISA_FN iq2_s_group iq2_s_load(const uint8_t *atom, uint32_t nq, uint32_t g, uint
     for (uint32_t i = 0; i < 8; i++) {
         v.w[i] = isa_lookup16(levels, isa_ior(v.w[i], isa_spread4(signs, i, 2)));
     }
-    isa_i s = isa_load_u8(atom + ${at("sc")} + g * 16 + row);
+    isa_i s = isa_load_u8(${atom("sc")} + g * 16 + row);
     for (uint32_t half = 0; half < 2; half++) {
         isa_i twice = isa_iand(isa_ishr(isa_ishl(s, 1), 4 * half), isa_iset1(30));
         v.sub[half] = isa_cvt_f(isa_ior(twice, isa_iset1(1)));
@@ -81,8 +81,8 @@ ${iq.c_element("iq2_s", 8)}
 /* iq2_s: the 256 elements of the qblock of one row of an atom (nq = 1, q = 0). */
 ISA_FN void iq2_s_dequant(const uint8_t *atom, uint32_t nq, uint32_t q, uint32_t row, float *y) {
     static const float level[3] = {${join(book.levels, ", ")}};
-    const uint8_t *qs = atom + ${at("qs")} + row * 4, *signs = atom + ${at("signs")} + row * 4;
-    const uint8_t *sc = atom + ${at("sc")} + row, *qh = atom + ${at("qh")} + row;
+    const uint8_t *qs = ${atom("qs")} + row * 4, *signs = ${atom("signs")} + row * 4;
+    const uint8_t *sc = ${atom("sc")} + row, *qh = ${atom("qh")} + row;
     float d = isa_half1(atom + row * 2);
     (void)nq, (void)q;
     for (uint32_t e = 0; e < 256; e++) {
@@ -117,9 +117,9 @@ ${iq.cu_four8("iq2_s", book_at, grid.n_entries(book), table16.words(grid.signed(
 ISA_FN iq2_s_word iq2_s_load(const uint8_t *atom, uint32_t nq, uint32_t g, uint32_t row, uint32_t i) {
     iq2_s_word w;
     (void)nq, (void)i;
-    w.numbers = isa_load_w32(atom + ${at("qs")} + g * 64 + row * 4);
-    w.signs = isa_load_w32(atom + ${at("signs")} + g * 64 + row * 4);
-    w.qh = isa_load_w8(atom + ${at("qh")} + g * 16 + row);
+    w.numbers = isa_load_w32(${atom("qs")} + g * 64 + row * 4);
+    w.signs = isa_load_w32(${atom("signs")} + g * 64 + row * 4);
+    w.qh = isa_load_w8(${atom("qh")} + g * 16 + row);
     return w;
 }
 
@@ -127,7 +127,7 @@ ISA_FN iq2_s_raw iq2_s_load_scale(const uint8_t *atom, uint32_t nq, uint32_t g, 
     iq2_s_raw r;
     (void)nq;
     r.d = isa_load_w16(atom + row * 2);
-    r.sc = isa_load_w8(atom + ${at("sc")} + g * 16 + row);
+    r.sc = isa_load_w8(${atom("sc")} + g * 16 + row);
     return r;
 }
 

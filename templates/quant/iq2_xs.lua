@@ -24,7 +24,7 @@ module.planes = {
   { name = "qs", src_offset = 2, n_bytes = 64, word_bytes = 4, check = 0 },
 }
 
-local function at(name) return plane.at(module.planes, name) end
+local function atom(name) return plane.in_qblock(module.planes, name) end
 
 %%template c_functions()
 ${grid.c_table(book, "iq2_xs_grid")}
@@ -53,7 +53,7 @@ ISA_FN isa_i iq2_xs_signs(isa_i a, isa_i b) {
 ISA_FN iq2_xs_group iq2_xs_load(const uint8_t *atom, uint32_t nq, uint32_t g, uint32_t row) {
     iq2_xs_group v;
     const isa_i levels = isa_table16(iq2_xs_levels), nine = isa_iset1(0x01ff01ff);
-    const uint8_t *qs = atom + ${at("qs")} + g * 128 + row * 4;
+    const uint8_t *qs = ${atom("qs")} + g * 128 + row * 4;
     isa_i a = isa_iload(qs), b = isa_iload(qs + 64), signs = iq2_xs_signs(a, b);
     (void)nq;
     iq2_xs_words(isa_lookup_u16(iq2_xs_grid, 512, isa_iand(a, nine)), v.w);
@@ -62,7 +62,7 @@ ISA_FN iq2_xs_group iq2_xs_load(const uint8_t *atom, uint32_t nq, uint32_t g, ui
     for (uint32_t i = 0; i < 8; i++) {
         v.w[i] = isa_lookup16(levels, isa_ior(v.w[i], isa_spread4(signs, i, 2)));
     }
-    isa_i s = isa_load_u8(atom + ${at("sc")} + g * 16 + row);
+    isa_i s = isa_load_u8(${atom("sc")} + g * 16 + row);
     for (uint32_t half = 0; half < 2; half++) {
         isa_i twice = isa_iand(isa_ishr(isa_ishl(s, 1), 4 * half), isa_iset1(30));
         v.sub[half] = isa_cvt_f(isa_ior(twice, isa_iset1(1)));
@@ -81,7 +81,7 @@ ${iq.c_element("iq2_xs", 8)}
 /* iq2_xs: the 256 elements of the qblock of one row of an atom (nq = 1, q = 0). */
 ISA_FN void iq2_xs_dequant(const uint8_t *atom, uint32_t nq, uint32_t q, uint32_t row, float *y) {
     static const float level[3] = {${join(book.levels, ", ")}};
-    const uint8_t *qs = atom + ${at("qs")} + row * 4, *sc = atom + ${at("sc")} + row;
+    const uint8_t *qs = ${atom("qs")} + row * 4, *sc = ${atom("sc")} + row;
     float d = isa_half1(atom + row * 2);
     (void)nq, (void)q;
     for (uint32_t e = 0; e < 256; e++) {
@@ -114,7 +114,7 @@ typedef struct iq2_xs_scale {
 ${iq.cu_four8("iq2_xs", book_at, grid.n_entries(book), table16.words(grid.signed(book, 4, 0)))}
 
 ISA_FN iq2_xs_word iq2_xs_load(const uint8_t *atom, uint32_t nq, uint32_t g, uint32_t row, uint32_t i) {
-    const uint8_t *qs = atom + ${at("qs")} + g * 128 + row * 4;
+    const uint8_t *qs = ${atom("qs")} + g * 128 + row * 4;
     iq2_xs_word w;
     (void)nq, (void)i;
     w.lo = isa_load_w32(qs);
@@ -126,7 +126,7 @@ ISA_FN iq2_xs_raw iq2_xs_load_scale(const uint8_t *atom, uint32_t nq, uint32_t g
     iq2_xs_raw r;
     (void)nq;
     r.d = isa_load_w16(atom + row * 2);
-    r.sc = isa_load_w8(atom + ${at("sc")} + g * 16 + row);
+    r.sc = isa_load_w8(${atom("sc")} + g * 16 + row);
     return r;
 }
 

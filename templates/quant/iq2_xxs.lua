@@ -23,7 +23,7 @@ module.planes = {
   { name = "qs", src_offset = 2, n_bytes = 64, word_bytes = 4, check = 0 },
 }
 
-local function at(name) return plane.at(module.planes, name) end
+local function atom(name) return plane.in_qblock(module.planes, name) end
 
 %%template c_functions()
 ${grid.c_table(book, "iq2_xxs_grid")}
@@ -45,7 +45,7 @@ typedef struct iq2_xxs_group {
 ISA_FN iq2_xxs_group iq2_xxs_load(const uint8_t *atom, uint32_t nq, uint32_t g, uint32_t row) {
     iq2_xxs_group v;
     const isa_i levels = isa_table16(iq2_xxs_levels);
-    const uint8_t *qs = atom + ${at("qs")} + g * 128 + row * 4;
+    const uint8_t *qs = ${atom("qs")} + g * 128 + row * 4;
     isa_i numbers = isa_iload(qs), rest = isa_iload(qs + 64), signs = iq2_xxs_even28(rest);
     (void)nq;
 #pragma GCC unroll 2
@@ -73,7 +73,7 @@ ${iq.c_element("iq2_xxs", 8)}
 /* iq2_xxs: the 256 elements of the qblock of one row of an atom (nq = 1, q = 0). */
 ISA_FN void iq2_xxs_dequant(const uint8_t *atom, uint32_t nq, uint32_t q, uint32_t row, float *y) {
     static const float level[3] = {${join(book.levels, ", ")}};
-    const uint8_t *qs = atom + ${at("qs")} + row * 4;
+    const uint8_t *qs = ${atom("qs")} + row * 4;
     float d = isa_half1(atom + row * 2);
     (void)nq, (void)q;
     for (uint32_t e = 0; e < 256; e++) {
@@ -106,7 +106,7 @@ typedef struct iq2_xxs_scale {
 ${iq.cu_four8("iq2_xxs", book_at, grid.n_entries(book), table16.words(grid.signed(book, 4, 0)))}
 
 ISA_FN iq2_xxs_word iq2_xxs_load(const uint8_t *atom, uint32_t nq, uint32_t g, uint32_t row, uint32_t i) {
-    const uint8_t *qs = atom + ${at("qs")} + g * 128 + row * 4;
+    const uint8_t *qs = ${atom("qs")} + g * 128 + row * 4;
     iq2_xxs_word w;
     (void)nq, (void)i;
     w.numbers = isa_load_w32(qs);
@@ -118,7 +118,7 @@ ISA_FN iq2_xxs_raw iq2_xxs_load_scale(const uint8_t *atom, uint32_t nq, uint32_t
     iq2_xxs_raw r;
     (void)nq;
     r.d = isa_load_w16(atom + row * 2);
-    r.rest = isa_load_w32(atom + ${at("qs")} + g * 128 + 64 + row * 4);
+    r.rest = isa_load_w32(${atom("qs")} + g * 128 + 64 + row * 4);
     return r;
 }
 

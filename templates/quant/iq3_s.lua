@@ -26,7 +26,7 @@ module.planes = {
   { name = "qs", src_offset = 2, n_bytes = 64, word_bytes = 4, check = 0 },
 }
 
-local function at(name) return plane.at(module.planes, name) end
+local function atom(name) return plane.in_qblock(module.planes, name) end
 
 %%template c_functions()
 ${grid.c_table(book, "iq3_s_grid")}
@@ -47,9 +47,9 @@ ISA_FN iq3_s_group iq3_s_load(const uint8_t *atom, uint32_t nq, uint32_t g, uint
     iq3_s_group v;
     const isa_i levels = isa_table16(iq3_s_levels);
     const isa_i low1 = isa_iset1(0x100), high1 = isa_iset1(0x1000000);
-    const uint8_t *qs = atom + ${at("qs")} + g * 128 + row * 4;
-    isa_i signs = isa_iload(atom + ${at("signs")} + g * 64 + row * 4);
-    isa_i qh = isa_load_u8(atom + ${at("qh")} + g * 16 + row);
+    const uint8_t *qs = ${atom("qs")} + g * 128 + row * 4;
+    isa_i signs = isa_iload(${atom("signs")} + g * 64 + row * 4);
+    isa_i qh = isa_load_u8(${atom("qh")} + g * 16 + row);
     (void)nq;
 #pragma GCC unroll 4
     for (uint32_t i = 0; i < 4; i++) {
@@ -62,7 +62,7 @@ ISA_FN iq3_s_group iq3_s_load(const uint8_t *atom, uint32_t nq, uint32_t g, uint
     for (uint32_t i = 0; i < 8; i++) {
         v.w[i] = isa_lookup16(levels, isa_ior(v.w[i], isa_spread4(signs, i, 3)));
     }
-    isa_i s = isa_ishr(isa_load_u8(atom + ${at("sc")} + g / 2 * 16 + row), g % 2 * 4);
+    isa_i s = isa_ishr(isa_load_u8(${atom("sc")} + g / 2 * 16 + row), g % 2 * 4);
     s = isa_ior(isa_iand(isa_ishl(s, 1), isa_iset1(30)), isa_iset1(1));
     v.sub = isa_cvt_f(s);
     v.scale = isa_load_half(atom + row * 2);
@@ -79,8 +79,8 @@ ${iq.c_element("iq3_s", 4)}
 /* iq3_s: the 256 elements of the qblock of one row of an atom (nq = 1, q = 0). */
 ISA_FN void iq3_s_dequant(const uint8_t *atom, uint32_t nq, uint32_t q, uint32_t row, float *y) {
     static const float level[8] = {${join(book.levels, ", ")}};
-    const uint8_t *qs = atom + ${at("qs")} + row * 4, *signs = atom + ${at("signs")} + row * 4;
-    const uint8_t *sc = atom + ${at("sc")} + row, *qh = atom + ${at("qh")} + row;
+    const uint8_t *qs = ${atom("qs")} + row * 4, *signs = ${atom("signs")} + row * 4;
+    const uint8_t *sc = ${atom("sc")} + row, *qh = ${atom("qh")} + row;
     float d = isa_half1(atom + row * 2);
     (void)nq, (void)q;
     for (uint32_t e = 0; e < 256; e++) {
@@ -114,13 +114,13 @@ typedef struct iq3_s_scale {
 ${iq.cu_four4("iq3_s", book_at, grid.n_entries(book), iq.halves_of(table16.words(grid.signed(book, 8, 0))))}
 
 ISA_FN iq3_s_word iq3_s_load(const uint8_t *atom, uint32_t nq, uint32_t g, uint32_t row, uint32_t i) {
-    const uint8_t *qs = atom + ${at("qs")} + g * 128 + row * 4;
+    const uint8_t *qs = ${atom("qs")} + g * 128 + row * 4;
     iq3_s_word w;
     (void)nq, (void)i;
     w.lo = isa_load_w32(qs);
     w.hi = isa_load_w32(qs + 64);
-    w.signs = isa_load_w32(atom + ${at("signs")} + g * 64 + row * 4);
-    w.qh = isa_load_w8(atom + ${at("qh")} + g * 16 + row);
+    w.signs = isa_load_w32(${atom("signs")} + g * 64 + row * 4);
+    w.qh = isa_load_w8(${atom("qh")} + g * 16 + row);
     return w;
 }
 
@@ -128,7 +128,7 @@ ISA_FN iq3_s_raw iq3_s_load_scale(const uint8_t *atom, uint32_t nq, uint32_t g, 
     iq3_s_raw r;
     (void)nq;
     r.d = isa_load_w16(atom + row * 2);
-    r.sc = isa_load_w8(atom + ${at("sc")} + g / 2 * 16 + row);
+    r.sc = isa_load_w8(${atom("sc")} + g / 2 * 16 + row);
     return r;
 }
 

@@ -24,7 +24,7 @@ module.planes = {
   { name = "qs", src_offset = 2, n_bytes = 64, word_bytes = 4, check = 0 },
 }
 
-local function at(name) return plane.at(module.planes, name) end
+local function atom(name) return plane.in_qblock(module.planes, name) end
 
 %%template c_functions()
 ${grid.c_table(book, "iq3_xxs_grid")}
@@ -46,8 +46,8 @@ typedef struct iq3_xxs_group {
 ISA_FN iq3_xxs_group iq3_xxs_load(const uint8_t *atom, uint32_t nq, uint32_t g, uint32_t row) {
     iq3_xxs_group v;
     const isa_i levels = isa_table16(iq3_xxs_levels);
-    const uint8_t *qs = atom + ${at("qs")} + g * 128 + row * 4;
-    isa_i rest = isa_iload(atom + ${at("rest")} + g * 64 + row * 4);
+    const uint8_t *qs = ${atom("qs")} + g * 128 + row * 4;
+    isa_i rest = isa_iload(${atom("rest")} + g * 64 + row * 4);
     isa_i signs = iq3_xxs_even28(rest);
     (void)nq;
 #pragma GCC unroll 4
@@ -75,12 +75,12 @@ ${iq.c_element("iq3_xxs", 4)}
 /* iq3_xxs: the 256 elements of the qblock of one row of an atom (nq = 1, q = 0). */
 ISA_FN void iq3_xxs_dequant(const uint8_t *atom, uint32_t nq, uint32_t q, uint32_t row, float *y) {
     static const float level[8] = {${join(book.levels, ", ")}};
-    const uint8_t *qs = atom + ${at("qs")} + row * 4;
+    const uint8_t *qs = ${atom("qs")} + row * 4;
     float d = isa_half1(atom + row * 2);
     (void)nq, (void)q;
     for (uint32_t e = 0; e < 256; e++) {
         uint32_t g = e / 32, l = e % 32 / 8, rest;
-        memcpy(&rest, atom + ${at("rest")} + g * 64 + row * 4, 4);
+        memcpy(&rest, ${atom("rest")} + g * 64 + row * 4, 4);
         uint32_t signs = rest >> (7 * l) & 127u;
         signs |= (uint32_t)__builtin_parity(signs) << 7;
         uint32_t number = qs[e / 16 * 64 + e % 16 / 4];
@@ -109,12 +109,12 @@ typedef struct iq3_xxs_scale {
 ${iq.cu_four4("iq3_xxs", book_at, grid.n_entries(book), iq.halves_of(table16.words(grid.signed(book, 8, 0))))}
 
 ISA_FN iq3_xxs_word iq3_xxs_load(const uint8_t *atom, uint32_t nq, uint32_t g, uint32_t row, uint32_t i) {
-    const uint8_t *qs = atom + ${at("qs")} + g * 128 + row * 4;
+    const uint8_t *qs = ${atom("qs")} + g * 128 + row * 4;
     iq3_xxs_word w;
     (void)nq, (void)i;
     w.lo = isa_load_w32(qs);
     w.hi = isa_load_w32(qs + 64);
-    w.rest = isa_load_w32(atom + ${at("rest")} + g * 64 + row * 4);
+    w.rest = isa_load_w32(${atom("rest")} + g * 64 + row * 4);
     return w;
 }
 
@@ -122,7 +122,7 @@ ISA_FN iq3_xxs_raw iq3_xxs_load_scale(const uint8_t *atom, uint32_t nq, uint32_t
     iq3_xxs_raw r;
     (void)nq;
     r.d = isa_load_w16(atom + row * 2);
-    r.rest = isa_load_w32(atom + ${at("rest")} + g * 64 + row * 4);
+    r.rest = isa_load_w32(${atom("rest")} + g * 64 + row * 4);
     return r;
 }
 

@@ -18,7 +18,7 @@ module.planes = {
   { name = "qs", src_offset = 2, n_bytes = 16, word_bytes = 4, check = 0 },
 }
 
-local function at(name) return plane.at(module.planes, name) end
+local function atom(name) return plane.in_atom(module.planes, name) end
 
 %%template c_functions()
 /* iq4_nl: group g of an atom of nq qblocks, ISA_N rows from `row`. Word i of the codes holds columns
@@ -33,7 +33,7 @@ typedef struct iq4_nl_group {
 ISA_FN iq4_nl_group iq4_nl_load(const uint8_t *atom, uint32_t nq, uint32_t g, uint32_t row) {
     iq4_nl_group v;
     const isa_i low = isa_iset1(0x0f0f0f0f), levels = isa_s8_prep(isa_table16(iq4_nl_levels));
-    const uint8_t *qs = atom + nq * ${at("qs")} + g * 256 + row * 4;
+    const uint8_t *qs = ${atom("qs")} + g * 256 + row * 4;
 #pragma GCC unroll 4
     for (uint32_t i = 0; i < 4; i++) {
         isa_i x = isa_iload(qs + 64 * i);
@@ -53,7 +53,7 @@ ISA_FN isa_f iq4_nl_dot(const iq4_nl_group *v, const int8_t *q, const int32_t *s
 /* iq4_nl: the 32 elements of qblock q of one row of an atom of nq qblocks. */
 ISA_FN void iq4_nl_dequant(const uint8_t *atom, uint32_t nq, uint32_t q, uint32_t row, float *y) {
     static const int8_t level[16] = {${table16.bytes(nl16.values, 0)}};
-    const uint8_t *qs = atom + nq * ${at("qs")} + q * 256 + row * 4;
+    const uint8_t *qs = ${atom("qs")} + q * 256 + row * 4;
     float d = isa_half1(atom + q * 32 + row * 2);
     for (uint32_t e = 0; e < 16; e++) {
         uint32_t code = qs[e / 4 * 64 + e % 4];
@@ -77,13 +77,13 @@ typedef struct iq4_nl_scale {
 
 ISA_FN iq4_nl_word iq4_nl_load(const uint8_t *atom, uint32_t nq, uint32_t g, uint32_t row, uint32_t i) {
     iq4_nl_word w;
-    w.x = isa_load_w32(atom + nq * ${at("qs")} + g * 256 + i * 64 + row * 4);
+    w.x = isa_load_w32(${atom("qs")} + g * 256 + i * 64 + row * 4);
     return w;
 }
 
 ISA_FN iq4_nl_raw iq4_nl_load_scale(const uint8_t *atom, uint32_t nq, uint32_t g, uint32_t row) {
     iq4_nl_raw r;
-    r.d = isa_load_w16(atom + nq * ${at("d")} + g * 32 + row * 2);
+    r.d = isa_load_w16(${atom("d")} + g * 32 + row * 2);
     return r;
 }
 

@@ -21,7 +21,7 @@ module.planes = {
   { name = "qs", src_offset = 8, n_bytes = 128, word_bytes = 4, check = 0 },
 }
 
-local function at(name) return plane.at(module.planes, name) end
+local function atom(name) return plane.in_qblock(module.planes, name) end
 
 %%template c_functions()
 /* iq4_xs: group g of an atom, which is one qblock (nq = 1), ISA_N rows from `row`. Word 4g + i holds
@@ -36,7 +36,7 @@ typedef struct iq4_xs_group {
 ISA_FN iq4_xs_group iq4_xs_load(const uint8_t *atom, uint32_t nq, uint32_t g, uint32_t row) {
     iq4_xs_group v;
     const isa_i low = isa_iset1(0x0f0f0f0f), levels = isa_s8_prep(isa_table16(iq4_xs_levels));
-    const uint8_t *qs = atom + ${at("qs")} + g * 256 + row * 4;
+    const uint8_t *qs = ${atom("qs")} + g * 256 + row * 4;
     (void)nq;
 #pragma GCC unroll 4
     for (uint32_t i = 0; i < 4; i++) {
@@ -44,8 +44,8 @@ ISA_FN iq4_xs_group iq4_xs_load(const uint8_t *atom, uint32_t nq, uint32_t g, ui
         v.w[i] = isa_lookup16(levels, isa_iand(x, low));
         v.w[i + 4] = isa_lookup16(levels, isa_iand(isa_ishr(x, 4), low));
     }
-    isa_i sl = isa_ishr(isa_load_u8(atom + ${at("sl")} + g / 2 * 16 + row), g % 2 * 4);
-    isa_i sh = isa_ishr(isa_load_u8(atom + ${at("sh")} + g / 4 * 16 + row), g % 4 * 2);
+    isa_i sl = isa_ishr(isa_load_u8(${atom("sl")} + g / 2 * 16 + row), g % 2 * 4);
+    isa_i sh = isa_ishr(isa_load_u8(${atom("sh")} + g / 4 * 16 + row), g % 4 * 2);
     sh = isa_ishl(isa_iand(sh, isa_iset1(3)), 4);
     isa_i sub = isa_ior(isa_iand(sl, isa_iset1(15)), sh);
     v.sub = isa_cvt_f(isa_iadd(sub, isa_iset1(-32)));
@@ -63,8 +63,8 @@ ISA_FN isa_f iq4_xs_dot(const iq4_xs_group *v, const int8_t *q, const int32_t *s
 /* iq4_xs: the 256 elements of the qblock of one row of an atom (nq = 1, q = 0). */
 ISA_FN void iq4_xs_dequant(const uint8_t *atom, uint32_t nq, uint32_t q, uint32_t row, float *y) {
     static const int8_t level[16] = {${table16.bytes(nl16.values, 0)}};
-    const uint8_t *qs = atom + ${at("qs")} + row * 4, *sl = atom + ${at("sl")} + row;
-    const uint8_t *sh = atom + ${at("sh")} + row;
+    const uint8_t *qs = ${atom("qs")} + row * 4, *sl = ${atom("sl")} + row;
+    const uint8_t *sh = ${atom("sh")} + row;
     float d = isa_half1(atom + row * 2);
     (void)nq, (void)q;
     for (uint32_t e = 0; e < 256; e++) {
@@ -93,7 +93,7 @@ typedef struct iq4_xs_scale {
 ISA_FN iq4_xs_word iq4_xs_load(const uint8_t *atom, uint32_t nq, uint32_t g, uint32_t row, uint32_t i) {
     iq4_xs_word w;
     (void)nq;
-    w.x = isa_load_w32(atom + ${at("qs")} + g * 256 + i * 64 + row * 4);
+    w.x = isa_load_w32(${atom("qs")} + g * 256 + i * 64 + row * 4);
     return w;
 }
 
@@ -101,8 +101,8 @@ ISA_FN iq4_xs_raw iq4_xs_load_scale(const uint8_t *atom, uint32_t nq, uint32_t g
     iq4_xs_raw r;
     (void)nq;
     r.d = isa_load_w16(atom + row * 2);
-    r.sl = isa_load_w8(atom + ${at("sl")} + g / 2 * 16 + row);
-    r.sh = isa_load_w8(atom + ${at("sh")} + g / 4 * 16 + row);
+    r.sl = isa_load_w8(${atom("sl")} + g / 2 * 16 + row);
+    r.sh = isa_load_w8(${atom("sh")} + g / 4 * 16 + row);
     return r;
 }
 

@@ -18,7 +18,7 @@ module.planes = {
   { name = "qs", src_offset = 1, n_bytes = 16, word_bytes = 4, check = 0 },
 }
 
-local function at(name) return plane.at(module.planes, name) end
+local function atom(name) return plane.in_atom(module.planes, name) end
 
 -- 2^(E - 128): half of the float whose exponent bits are E; for E = 0 of the subnormal 2^-127.
 
@@ -35,7 +35,7 @@ typedef struct mxfp4_group {
 ISA_FN mxfp4_group mxfp4_load(const uint8_t *atom, uint32_t nq, uint32_t g, uint32_t row) {
     mxfp4_group v;
     const isa_i low = isa_iset1(0x0f0f0f0f), values = isa_table16(mxfp4_values);
-    const uint8_t *qs = atom + nq * ${at("qs")} + g * 256 + row * 4;
+    const uint8_t *qs = ${atom("qs")} + g * 256 + row * 4;
 #pragma GCC unroll 4
     for (uint32_t i = 0; i < 4; i++) {
         isa_i x = isa_iload(qs + 64 * i);
@@ -56,7 +56,7 @@ ISA_FN isa_f mxfp4_dot(const mxfp4_group *v, const int8_t *q, const int32_t *sta
 /* mxfp4: the 32 elements of qblock q of one row of an atom of nq qblocks. */
 ISA_FN void mxfp4_dequant(const uint8_t *atom, uint32_t nq, uint32_t q, uint32_t row, float *y) {
     static const int8_t value[16] = {${table16.bytes(fp4.values, 0)}};
-    const uint8_t *qs = atom + nq * ${at("qs")} + q * 256 + row * 4;
+    const uint8_t *qs = ${atom("qs")} + q * 256 + row * 4;
     uint32_t e = atom[q * 16 + row];
     float d = isa_soft_float(e == 0 ? 1u << 22 : e << 23) * 0.5f;
     for (uint32_t k = 0; k < 16; k++) {
@@ -81,7 +81,7 @@ typedef struct mxfp4_scale {
 
 ISA_FN mxfp4_word mxfp4_load(const uint8_t *atom, uint32_t nq, uint32_t g, uint32_t row, uint32_t i) {
     mxfp4_word w;
-    w.x = isa_load_w32(atom + nq * ${at("qs")} + g * 256 + i * 64 + row * 4);
+    w.x = isa_load_w32(${atom("qs")} + g * 256 + i * 64 + row * 4);
     return w;
 }
 

@@ -19,7 +19,7 @@ module.planes = {
   { name = "qs", src_offset = 4, n_bytes = 32, word_bytes = 4, check = 0 },
 }
 
-local function at(name) return plane.at(module.planes, name) end
+local function atom(name) return plane.in_atom(module.planes, name) end
 
 -- Seven bits of E4M3 in front of zeros are a float's exponent and mantissa, too small by 2^120; half of it: 2^119. This holds
 -- for subnormal ones too.
@@ -37,7 +37,7 @@ typedef struct nvfp4_group {
 ISA_FN nvfp4_group nvfp4_load(const uint8_t *atom, uint32_t nq, uint32_t g, uint32_t row) {
     nvfp4_group v;
     const isa_i low = isa_iset1(0x0f0f0f0f), values = isa_table16(nvfp4_values);
-    const uint8_t *qs = atom + nq * ${at("qs")} + g * 256 + row * 4;
+    const uint8_t *qs = ${atom("qs")} + g * 256 + row * 4;
 #pragma GCC unroll 4
     for (uint32_t i = 0; i < 4; i++) {
         isa_i x = isa_iload(qs + 64 * i);
@@ -64,7 +64,7 @@ ISA_FN isa_f nvfp4_dot(const nvfp4_group *v, const int8_t *q, const int32_t *sta
 /* nvfp4: the 64 elements of qblock q of one row of an atom of nq qblocks. */
 ISA_FN void nvfp4_dequant(const uint8_t *atom, uint32_t nq, uint32_t q, uint32_t row, float *y) {
     static const int8_t value[16] = {${table16.bytes(fp4.values, 0)}};
-    const uint8_t *qs = atom + nq * ${at("qs")} + q * 512 + row * 4;
+    const uint8_t *qs = ${atom("qs")} + q * 512 + row * 4;
     for (uint32_t e = 0; e < 64; e++) {
         uint32_t b = atom[q * 64 + e / 16 * 16 + row];
         float d = b == 0x7f ? 0.0f : isa_soft_float((b & 0x7fu) << 20) * 0x1p119f;
@@ -87,7 +87,7 @@ typedef struct nvfp4_scale {
 } nvfp4_scale;
 
 ISA_FN nvfp4_word nvfp4_load(const uint8_t *atom, uint32_t nq, uint32_t g, uint32_t row, uint32_t i) {
-    const uint8_t *qs = atom + nq * ${at("qs")} + g * 256 + i % 2 * 64 + row * 4;
+    const uint8_t *qs = ${atom("qs")} + g * 256 + i % 2 * 64 + row * 4;
     nvfp4_word w;
     w.lo = isa_load_w32(qs);
     w.hi = isa_load_w32(qs + 128);

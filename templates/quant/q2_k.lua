@@ -18,7 +18,7 @@ module.planes = {
   { name = "qs", src_offset = 16, n_bytes = 64, word_bytes = 4, check = 0 },
 }
 
-local function at(name) return plane.at(module.planes, name) end
+local function atom(name) return plane.in_qblock(module.planes, name) end
 
 %%template c_functions()
 /* q2_k: group g of an atom, which is one qblock (nq = 1), ISA_N rows from `row`. Groups 4n..4n + 3
@@ -31,15 +31,15 @@ typedef struct q2_k_group {
 ISA_FN q2_k_group q2_k_load(const uint8_t *atom, uint32_t nq, uint32_t g, uint32_t row) {
     q2_k_group v;
     const isa_i low2 = isa_iset1(0x03030303), low4 = isa_iset1(15);
-    const uint8_t *qs = atom + ${at("qs")} + g / 4 * 512 + row * 4;
-    const uint8_t *sc = atom + ${at("sc")} + g * 32 + row;
+    const uint8_t *qs = ${atom("qs")} + g / 4 * 512 + row * 4;
+    const uint8_t *sc = ${atom("sc")} + g * 32 + row;
     (void)nq;
 #pragma GCC unroll 8
     for (uint32_t i = 0; i < 8; i++) {
         v.w[i] = isa_iand(isa_ishr(isa_iload(qs + 64 * i), g % 4 * 2), low2);
     }
     v.scale = isa_load_half(atom + row * 2);
-    isa_f dmin = isa_neg(isa_load_half(atom + ${at("dmin")} + row * 2));
+    isa_f dmin = isa_neg(isa_load_half(${atom("dmin")} + row * 2));
     for (uint32_t half = 0; half < 2; half++) {
         isa_i both = isa_load_u8(sc + 16 * half);
         v.sub[half] = isa_cvt_f(isa_iand(both, low4));
@@ -59,8 +59,8 @@ ISA_FN isa_f q2_k_dot(const q2_k_group *v, const int8_t *q, const int32_t *start
 %%template c_dequant()
 /* q2_k: the 256 elements of the qblock of one row of an atom (nq = 1, q = 0). */
 ISA_FN void q2_k_dequant(const uint8_t *atom, uint32_t nq, uint32_t q, uint32_t row, float *y) {
-    const uint8_t *qs = atom + ${at("qs")} + row * 4, *sc = atom + ${at("sc")} + row;
-    float d = isa_half1(atom + row * 2), dmin = isa_half1(atom + ${at("dmin")} + row * 2);
+    const uint8_t *qs = ${atom("qs")} + row * 4, *sc = ${atom("sc")} + row;
+    float d = isa_half1(atom + row * 2), dmin = isa_half1(${atom("dmin")} + row * 2);
     (void)nq, (void)q;
     for (uint32_t e = 0; e < 256; e++) {
         uint32_t n = e / 128, j = e % 128 / 32, both = sc[e / 16 * 16];
@@ -84,7 +84,7 @@ typedef struct q2_k_scale {
 } q2_k_scale;
 
 ISA_FN q2_k_word q2_k_load(const uint8_t *atom, uint32_t nq, uint32_t g, uint32_t row, uint32_t i) {
-    const uint8_t *qs = atom + ${at("qs")} + g / 4 * 512 + i * 64 + row * 4;
+    const uint8_t *qs = ${atom("qs")} + g / 4 * 512 + i * 64 + row * 4;
     q2_k_word w;
     (void)nq;
     w.lo = isa_load_w32(qs);
@@ -93,11 +93,11 @@ ISA_FN q2_k_word q2_k_load(const uint8_t *atom, uint32_t nq, uint32_t g, uint32_
 }
 
 ISA_FN q2_k_raw q2_k_load_scale(const uint8_t *atom, uint32_t nq, uint32_t g, uint32_t row) {
-    const uint8_t *sc = atom + ${at("sc")} + g * 32 + row;
+    const uint8_t *sc = ${atom("sc")} + g * 32 + row;
     q2_k_raw r;
     (void)nq;
     r.d = isa_load_w16(atom + row * 2);
-    r.dmin = isa_load_w16(atom + ${at("dmin")} + row * 2);
+    r.dmin = isa_load_w16(${atom("dmin")} + row * 2);
     r.sc[0] = isa_load_w8(sc);
     r.sc[1] = isa_load_w8(sc + 16);
     return r;

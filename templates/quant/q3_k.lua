@@ -18,7 +18,7 @@ module.planes = {
   { name = "qs", src_offset = 32, n_bytes = 64, word_bytes = 4, check = 0 },
 }
 
-local function at(name) return plane.at(module.planes, name) end
+local function atom(name) return plane.in_qblock(module.planes, name) end
 
 -- Sub-scale k = 0..15 less 32 is the low four bits of s[k] (k < 8) or the high ones of s[k - 8], with bits 2 (k / 4) and the
 -- next of s[8 + k % 4] on top. Byte i of 16 rows lies at s + 16 i.
@@ -43,8 +43,8 @@ ISA_FN isa_f q3_k_sub(const uint8_t *s, uint32_t k) {
 ISA_FN q3_k_group q3_k_load(const uint8_t *atom, uint32_t nq, uint32_t g, uint32_t row) {
     q3_k_group v;
     const isa_i low = isa_iset1(0x03030303), bit = isa_iset1(0x04040404);
-    const uint8_t *qs = atom + ${at("qs")} + g / 4 * 512 + row * 4;
-    const uint8_t *hmask = atom + ${at("hmask")} + row * 4;
+    const uint8_t *qs = ${atom("qs")} + g / 4 * 512 + row * 4;
+    const uint8_t *hmask = ${atom("hmask")} + row * 4;
     (void)nq;
 #pragma GCC unroll 8
     for (uint32_t i = 0; i < 8; i++) {
@@ -53,8 +53,8 @@ ISA_FN q3_k_group q3_k_load(const uint8_t *atom, uint32_t nq, uint32_t g, uint32
         v.w[i] = isa_ior(two, isa_iand(high, bit));
     }
     v.scale = isa_load_half(atom + row * 2);
-    v.sub[0] = q3_k_sub(atom + ${at("s")} + row, 2 * g);
-    v.sub[1] = q3_k_sub(atom + ${at("s")} + row, 2 * g + 1);
+    v.sub[0] = q3_k_sub(${atom("s")} + row, 2 * g);
+    v.sub[1] = q3_k_sub(${atom("s")} + row, 2 * g + 1);
     return v;
 }
 
@@ -69,8 +69,8 @@ ISA_FN isa_f q3_k_dot(const q3_k_group *v, const int8_t *q, const int32_t *start
 %%template c_dequant()
 /* q3_k: the 256 elements of the qblock of one row of an atom (nq = 1, q = 0). */
 ISA_FN void q3_k_dequant(const uint8_t *atom, uint32_t nq, uint32_t q, uint32_t row, float *y) {
-    const uint8_t *qs = atom + ${at("qs")} + row * 4, *s = atom + ${at("s")} + row;
-    const uint8_t *hmask = atom + ${at("hmask")} + row * 4;
+    const uint8_t *qs = ${atom("qs")} + row * 4, *s = ${atom("s")} + row;
+    const uint8_t *hmask = ${atom("hmask")} + row * 4;
     float d = isa_half1(atom + row * 2);
     (void)nq, (void)q;
     for (uint32_t e = 0; e < 256; e++) {
@@ -98,8 +98,8 @@ typedef struct q3_k_scale {
 } q3_k_scale;
 
 ISA_FN q3_k_word q3_k_load(const uint8_t *atom, uint32_t nq, uint32_t g, uint32_t row, uint32_t i) {
-    const uint8_t *qs = atom + ${at("qs")} + g / 4 * 512 + i * 64 + row * 4;
-    const uint8_t *hmask = atom + ${at("hmask")} + i * 64 + row * 4;
+    const uint8_t *qs = ${atom("qs")} + g / 4 * 512 + i * 64 + row * 4;
+    const uint8_t *hmask = ${atom("hmask")} + i * 64 + row * 4;
     q3_k_word w;
     (void)nq;
     w.lo = isa_load_w32(qs);
@@ -110,7 +110,7 @@ ISA_FN q3_k_word q3_k_load(const uint8_t *atom, uint32_t nq, uint32_t g, uint32_
 }
 
 ISA_FN q3_k_raw q3_k_load_scale(const uint8_t *atom, uint32_t nq, uint32_t g, uint32_t row) {
-    const uint8_t *s = atom + ${at("s")} + row;
+    const uint8_t *s = ${atom("s")} + row;
     q3_k_raw r;
     (void)nq;
     r.d = isa_load_w16(atom + row * 2);

@@ -16,7 +16,7 @@ module.planes = {
   { name = "qs", src_offset = 2, n_bytes = 16, word_bytes = 4, check = 0 },
 }
 
-local function at(name) return plane.at(module.planes, name) end
+local function atom(name) return plane.in_atom(module.planes, name) end
 
 %%template c_functions()
 /* q4_0: group g of an atom of nq qblocks, ISA_N rows from `row`. Word i of the codes holds columns
@@ -73,13 +73,13 @@ typedef struct q4_0_scale {
 
 ISA_FN q4_0_word q4_0_load(const uint8_t *atom, uint32_t nq, uint32_t g, uint32_t row, uint32_t i) {
     q4_0_word w;
-    w.x = isa_load_w32(atom + nq * ${at("qs")} + g * 256 + i * 64 + row * 4);
+    w.x = isa_load_w32(${atom("qs")} + g * 256 + i * 64 + row * 4);
     return w;
 }
 
 ISA_FN q4_0_raw q4_0_load_scale(const uint8_t *atom, uint32_t nq, uint32_t g, uint32_t row) {
     q4_0_raw r;
-    r.d = isa_load_w16(atom + nq * ${at("d")} + g * 32 + row * 2);
+    r.d = isa_load_w16(${atom("d")} + g * 32 + row * 2);
     return r;
 }
 

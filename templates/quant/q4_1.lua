@@ -17,7 +17,7 @@ module.planes = {
   { name = "qs", src_offset = 4, n_bytes = 16, word_bytes = 4, check = 0 },
 }
 
-local function at(name) return plane.at(module.planes, name) end
+local function atom(name) return plane.in_atom(module.planes, name) end
 
 %%template c_functions()
 /* q4_1: group g of an atom of nq qblocks, ISA_N rows from `row`. Word i of the codes holds columns
@@ -77,14 +77,14 @@ typedef struct q4_1_scale {
 
 ISA_FN q4_1_word q4_1_load(const uint8_t *atom, uint32_t nq, uint32_t g, uint32_t row, uint32_t i) {
     q4_1_word w;
-    w.x = isa_load_w32(atom + nq * ${at("qs")} + g * 256 + i * 64 + row * 4);
+    w.x = isa_load_w32(${atom("qs")} + g * 256 + i * 64 + row * 4);
     return w;
 }
 
 ISA_FN q4_1_raw q4_1_load_scale(const uint8_t *atom, uint32_t nq, uint32_t g, uint32_t row) {
     q4_1_raw r;
-    r.d = isa_load_w16(atom + nq * ${at("d")} + g * 32 + row * 2);
-    r.m = isa_load_w16(atom + nq * ${at("m")} + g * 32 + row * 2);
+    r.d = isa_load_w16(${atom("d")} + g * 32 + row * 2);
+    r.m = isa_load_w16(${atom("m")} + g * 32 + row * 2);
     return r;
 }
 

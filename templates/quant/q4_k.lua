@@ -19,7 +19,7 @@ module.planes = {
   { name = "qs", src_offset = 16, n_bytes = 128, word_bytes = 4, check = 0 },
 }
 
-local function at(name) return plane.at(module.planes, name) end
+local function atom(name) return plane.in_qblock(module.planes, name) end
 
 %%template c_functions()
 ${pair6.c_functions("q4_k")}
@@ -93,7 +93,7 @@ typedef struct q4_k_scale {
 } q4_k_scale;
 
 ISA_FN q4_k_word q4_k_load(const uint8_t *atom, uint32_t nq, uint32_t g, uint32_t row, uint32_t i) {
-    const uint8_t *qs = atom + ${at("qs")} + g / 2 * 512 + i * 64 + row * 4;
+    const uint8_t *qs = ${atom("qs")} + g / 2 * 512 + i * 64 + row * 4;
     q4_k_word w;
     (void)nq;
     w.lo = isa_load_w32(qs);
@@ -104,9 +104,9 @@ ISA_FN q4_k_word q4_k_load(const uint8_t *atom, uint32_t nq, uint32_t g, uint32_
 ISA_FN q4_k_raw q4_k_load_scale(const uint8_t *atom, uint32_t nq, uint32_t g, uint32_t row) {
     q4_k_raw r;
     (void)nq;
-    r.d = isa_load_w16(atom + ${at("d")} + row * 2);
-    r.dmin = isa_load_w16(atom + ${at("dmin")} + row * 2);
-    r.pair = q4_k_load_pair(atom + ${at("s")} + row, g);
+    r.d = isa_load_w16(${atom("d")} + row * 2);
+    r.dmin = isa_load_w16(${atom("dmin")} + row * 2);
+    r.pair = q4_k_load_pair(${atom("s")} + row, g);
     return r;
 }
 

@@ -18,7 +18,7 @@ module.planes = {
   { name = "d", src_offset = 208, n_bytes = 2, word_bytes = 2, check = 1 },
 }
 
-local function at(name) return plane.at(module.planes, name) end
+local function atom(name) return plane.in_qblock(module.planes, name) end
 
 %%template c_functions()
 /* q6_k: group g of an atom, which is one qblock (nq = 1), ISA_N rows from `row`. With n = g / 4 and
@@ -85,8 +85,8 @@ typedef struct q6_k_scale {
 } q6_k_scale;
 
 ISA_FN q6_k_word q6_k_load(const uint8_t *atom, uint32_t nq, uint32_t g, uint32_t row, uint32_t i) {
-    const uint8_t *ql = atom + ${at("ql")} + g / 4 * 1024 + g % 2 * 512 + i * 64 + row * 4;
-    const uint8_t *qh = atom + ${at("qh")} + g / 4 * 512 + i * 64 + row * 4;
+    const uint8_t *ql = ${atom("ql")} + g / 4 * 1024 + g % 2 * 512 + i * 64 + row * 4;
+    const uint8_t *qh = ${atom("qh")} + g / 4 * 512 + i * 64 + row * 4;
     q6_k_word w;
     (void)nq;
     w.low_lo = isa_load_w32(ql);
@@ -97,10 +97,10 @@ ISA_FN q6_k_word q6_k_load(const uint8_t *atom, uint32_t nq, uint32_t g, uint32_
 }
 
 ISA_FN q6_k_raw q6_k_load_scale(const uint8_t *atom, uint32_t nq, uint32_t g, uint32_t row) {
-    const uint8_t *sc = atom + ${at("sc")} + g * 32 + row;
+    const uint8_t *sc = ${atom("sc")} + g * 32 + row;
     q6_k_raw r;
     (void)nq;
-    r.d = isa_load_w16(atom + ${at("d")} + row * 2);
+    r.d = isa_load_w16(${atom("d")} + row * 2);
     r.sub0 = isa_load_w8(sc);
     r.sub1 = isa_load_w8(sc + 16);
     return r;

@@ -16,7 +16,7 @@ module.planes = {
   { name = "qs", src_offset = 2, n_bytes = 32, word_bytes = 4, check = 0 },
 }
 
-local function at(name) return plane.at(module.planes, name) end
+local function atom(name) return plane.in_atom(module.planes, name) end
 
 %%template c_functions()
 /* q8_0: group g of an atom of nq qblocks, ISA_N rows from `row`. Word i of the codes holds columns
@@ -66,7 +66,7 @@ typedef struct q8_0_scale {
 } q8_0_scale;
 
 ISA_FN q8_0_word q8_0_load(const uint8_t *atom, uint32_t nq, uint32_t g, uint32_t row, uint32_t i) {
-    const uint8_t *qs = atom + nq * ${at("qs")} + g * 512 + i * 64 + row * 4;
+    const uint8_t *qs = ${atom("qs")} + g * 512 + i * 64 + row * 4;
     q8_0_word w;
     w.lo = isa_load_w32(qs);
     w.hi = isa_load_w32(qs + 256);
@@ -75,7 +75,7 @@ ISA_FN q8_0_word q8_0_load(const uint8_t *atom, uint32_t nq, uint32_t g, uint32_
 
 ISA_FN q8_0_raw q8_0_load_scale(const uint8_t *atom, uint32_t nq, uint32_t g, uint32_t row) {
     q8_0_raw r;
-    r.d = isa_load_w16(atom + nq * ${at("d")} + g * 32 + row * 2);
+    r.d = isa_load_w16(${atom("d")} + g * 32 + row * 2);
     return r;
 }
 

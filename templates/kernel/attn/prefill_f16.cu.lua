@@ -7,6 +7,7 @@ local descr = import("lib/descr.lua")
 local cuda = import("lib/descr_cuda.lua")
 local c_kernel = import("kernel/attn.c.lua")
 local attn = import("lib/attn_parts.lua")
+local term = import("lib/term.lua")
 local exact = import("kernel/attn/exact.lua")
 
 local WARPS = exact.WARPS
@@ -106,7 +107,7 @@ typedef struct place_tile {
 
 /* The number of place lane / 4 + 8 half of this warp's tile. */
 ISA_FN uint32_t place_of(uint32_t tile, uint32_t half) {
-    return (warp_now() * ${s.tiles} + tile) * 16 + lane_now() / 4 + 8 * half;
+    return (${term.times("warp_now()", s.tiles)} + tile) * 16 + lane_now() / 4 + 8 * half;
 }
 
 /* The position of the row there; a place without one has that of the last one. */
@@ -215,7 +216,7 @@ ISA_FN void scores_of(const unsigned char *keys, ${queries}, float (&score)[${s.
         uint32_t q[${s.tiles}][4];
 #pragma unroll
         for (uint32_t tile = 0; tile < ${s.tiles}; tile++) {
-            const uint32_t place = (warp_now() * ${s.tiles} + tile) * 16 + lane % 16;
+            const uint32_t place = (${term.times("warp_now()", s.tiles)} + tile) * 16 + lane % 16;
             isa_load_tiles(q[tile], shared + place * ${s.row_cells * 16} + step * 32 + lane / 16 * 16);
         }
 % end

@@ -6,6 +6,7 @@ local book = import("lib/book.lua")
 local descr = import("lib/descr.lua")
 local cuda = import("lib/descr_cuda.lua")
 local group = import("lib/group.lua")
+local term = import("lib/term.lua")
 local c_kernel = import("kernel/matmul.c.lua")
 local parts = import("lib/matmul_parts.lua")
 
@@ -72,7 +73,7 @@ ISA_FN void ${t}_fetch(const uint8_t *strip, uint32_t a, uint32_t row, ${t}_atom
     const uint32_t nq = ${cuda.by_atom(K, "a", a.per, a.rest)};
 #pragma unroll
     for (uint32_t g = 0; g < ${n_groups}; g++) {
-        if (g < nq * ${groups}) {
+        if (g < ${term.times("nq", groups)}) {
             w.raw[g] = ${t}_load_scale(atom, nq, g, row);
 #pragma unroll
             for (uint32_t i = 0; i < 4; i++) {
@@ -175,7 +176,7 @@ ISA_FN void ${part.type}_strip(const ${d.name}_params &p, uint32_t strip) {
 % if ahead then
     ${part.type}_atom w;
     if (mine) {
-        ${part.type}_fetch(${swiglu and "v < " .. n_atoms .. " ? w1 : w2, v % " .. n_atoms or "w1, v"}, row, w);
+        ${part.type}_fetch(${swiglu and "v < " .. n_atoms .. " ? w1 : w2, " .. term.mod("v", n_atoms) or "w1, v"}, row, w);
     }
 % end
     ${book.fill(mine, smem, d.block)}
@@ -202,7 +203,7 @@ ISA_FN void ${part.type}_strip(const ${d.name}_params &p, uint32_t strip) {
     for (uint32_t base = 0; base < ${n_total}; base += ${n_slots}) {
         if (mine) {
 % if ahead then
-            const uint32_t a = ${swiglu and "v % " .. n_atoms or "v"};
+            const uint32_t a = ${swiglu and term.mod("v", n_atoms) or "v"};
             ${module.tokens_loop(part.quant, K)}
 % else
             if (v < ${n_atoms}) {
@@ -223,7 +224,7 @@ ISA_FN void ${part.type}_strip(const ${d.name}_params &p, uint32_t strip) {
         mine = mine && v < ${n_total};
 % if ahead then
         if (mine) {
-            ${part.type}_fetch(${swiglu and "v < " .. n_atoms .. " ? w1 : w2, v % " .. n_atoms or "w1, v"}, row, w);
+            ${part.type}_fetch(${swiglu and "v < " .. n_atoms .. " ? w1 : w2, " .. term.mod("v", n_atoms) or "w1, v"}, row, w);
         }
 % end
         const uint32_t n_here = ${n_total} - base < ${n_slots} ? ${n_total} - base : ${n_slots};

@@ -4,6 +4,7 @@
 local cuda = import("lib/descr_cuda.lua")
 local descr = import("lib/descr.lua")
 local c_kernel = import("kernel/router_parts.c.lua")
+local term = import("lib/term.lua")
 
 local HALF = 128
 
@@ -67,7 +68,7 @@ ${cuda.params(d)}
 ${quant.cu_load()}
 
 ${cuda.open(d)}
-    const uint32_t a = isa_cta_y() / ${strips}, strip = isa_cta_y() % ${strips};
+    const uint32_t a = ${term.over("isa_cta_y()", strips)}, strip = ${term.mod("isa_cta_y()", strips)};
     const uint32_t row = isa_lane() % 16, upper = isa_lane() / 16, first = upper * ${HALF};
     /* One address, of the thread's first weight, and constants from there: 128 addresses would take the registers. */
     const uint8_t *mine = p.w + (size_t)strip * ${strip_bytes} + (size_t)a * ${a.bytes} + (first * 16 + row) * ${quant.qblock_bytes};

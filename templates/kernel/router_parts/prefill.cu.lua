@@ -4,6 +4,7 @@ local cuda = import("lib/descr_cuda.lua")
 local descr = import("lib/descr.lua")
 local mma = import("lib/mma_text.lua")
 local c_kernel = import("kernel/router_parts.c.lua")
+local term = import("lib/term.lua")
 
 local ROWS = mma.ROWS
 local WARPS = 4
@@ -29,7 +30,8 @@ ${cuda.params(d)}
 ${mma.float_type(quant, K, ROWS, false)}
 
 ${cuda.open(d)}
-    const uint32_t a = isa_cta_y() / ${tiles}, strip = isa_cta_y() % ${tiles} * ${WARPS} + isa_warp();
+    const uint32_t a = ${term.over("isa_cta_y()", tiles)};
+    const uint32_t strip = ${tiles == 1 and "isa_warp()" or "isa_cta_y() % " .. tiles .. " * " .. WARPS .. " + isa_warp()"};
     const bool here = 16 * strip < ${E};
     const uint8_t *weights = p.w + (size_t)strip * ${strip_bytes};
     float *x_f = (float *)(void *)isa_smem(0);
