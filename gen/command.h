@@ -8,13 +8,14 @@
 #include "base/err.h"
 #include "base/text.h"
 
-/* What every command is given. Commands write results to `out` (printed by main on success) and
- * notes about long work through `note`; they never print. */
+/* What every command is given. Commands write results to `out` (printed by main on success, or if
+ * `answered`) and notes about long work through `note`; they never print. */
 typedef struct lg_context {
     const char *root;                  /* lagen's own folder: templates/, runtime/, models/ */
     const volatile sig_atomic_t *stop; /* set by Ctrl-C */
     lb_arena *arena;
     lb_text *out;
+    bool answered; /* set by a command that fails because its answer is no: `out` says why */
     void (*note)(const char *text);    /* a line for a person, on stderr; NULL: none */
     void (*progress)(void *arg, const char *what, uint64_t done, uint64_t total);
 } lg_context;

@@ -23,6 +23,7 @@ static void plan_text(const lg_result *r, const lg_fit *fit, const lg_request *r
     const lg_plan *p = r->plan;
     const lg_limits *l = &p->limits;
     lb_text_printf(out, "%s for %s\n\n", rq->model, lg_hw_name(p->hw));
+    lg_fit_verdict(fit, &rq->pools, p->hw, out);
     lb_text_printf(
         out, "  architecture   %s, %" PRIu64 " layers, width %" PRIu64 ", vocabulary %" PRIu64 "\n",
         p->graph->arch, p->graph->n_layers, p->graph->n_embd, p->graph->n_vocab);
@@ -36,7 +37,7 @@ static void plan_text(const lg_result *r, const lg_fit *fit, const lg_request *r
     chunk_line(r, out);
     lb_text_printf(out, "  step           %" PRIu32 " launches of %" PRIu32 " kernels\n\n",
                    p->n_launches, p->n_kernels);
-    lg_fit_text(fit, &rq->pools, p->hw, out);
+    lg_fit_text(fit, p->hw, out);
     lb_text_printf(out,
                    "\n  proved         %" PRIu32 " facts for every T from 1 to %" PRIu64
                    " (launch limits, coverage, byte\n"
@@ -86,6 +87,13 @@ static bool plan_json(const lg_result *r, const lg_fit *fit, const lg_request *r
     return lg_build_done(&b, err) && lg_value_to_json(root, out, err);
 }
 
+/* "No" is an answer, printed whole, and a failure: `lagen plan ... && lagen build ...`. */
+static bool say_no(lg_context *c, const lg_fit *fit, const lg_request *rq, lb_err *err) {
+    const char *why = lg_fit_refusal(fit, &rq->pools, c->arena, err);
+    c->answered = why != NULL;
+    return why != NULL && lb_err_set(err, LB_LIMIT, "does not fit: %s", why);
+}
+
 bool lg_command_plan(lg_context *c, int argc, char *const *argv, lb_err *err) {
     lg_model_args a = lg_model_args_default();
     bool json = false;
@@ -109,7 +117,9 @@ bool lg_command_plan(lg_context *c, int argc, char *const *argv, lb_err *err) {
     const lb_command command = {
         "lagen plan",
         "Shows launches, bytes and proof of a program without writing anything.",
-        "Reads the model file's directory only; no weight is touched.",
+        "Reads the model file's directory only; no weight is touched. With --vram or --ram it says\n"
+        "first whether the program fits. Exit status: 0 planned, and it fits if that was asked; 1\n"
+        "refused, or it does not fit, and then all the same is printed; 2 usage.",
         options,
         n,
         NULL,
@@ -131,7 +141,8 @@ bool lg_command_plan(lg_context *c, int argc, char *const *argv, lb_err *err) {
         lg_note_unused(c, &r);
         ok = lg_fit_find(&r, &rq.pools, c->arena, &fit, err) &&
              (json ? plan_json(&r, &fit, &rq, c->arena, c->out, err)
-                   : (plan_text(&r, &fit, &rq, c->out), true));
+                   : (plan_text(&r, &fit, &rq, c->out), true)) &&
+             (!fit.asked || fit.fits || say_no(c, &fit, &rq, err));
     }
     lg_result_close(&r);
     return ok;

@@ -57,7 +57,10 @@ static bool prove_it(fitter *f, const lg_limits *l, lb_err *why) {
 }
 
 static const char *too_small(const fitter *f, const lg_need *need) {
-    return f->pools->vram != 0 && need->vram > f->pools->vram ? "GPU memory" : "memory";
+    if (f->pools->vram != 0 && need->vram > f->pools->vram) {
+        return "GPU memory";
+    }
+    return lg_one_pool(f->r->hw) ? "memory" : "host memory";
 }
 
 /* Whether a combination fits; `proved` asks planner and prover too. Why not: *binds. Sizes that are
@@ -316,6 +319,21 @@ bool lg_fit_find(const lg_result *r, const lg_pools *pools, lb_arena *arena, lg_
     return ok;
 }
 
+/* What stands against every program of this model. */
+static const char *nothing_fits(const lg_fit *fit, const lg_pools *pools, const char *why,
+                                lb_arena *arena, lb_err *err) {
+    const lg_need *n = &fit->least;
+    bool gpu = pools->vram != 0 && n->vram > pools->vram;
+    if (gpu || pools->ram == 0) {
+        return lb_format(arena, err, "%s; nothing fits: one slot of one token would need %" PRIu64,
+                         why, n->vram);
+    }
+    return lb_format(arena, err,
+                     "%s; nothing fits: one slot of one token would need %" PRIu64 ", of it %" PRIu64
+                     " for all else, whatever the model",
+                     why, n->ram, n->heap);
+}
+
 const char *lg_fit_refusal(const lg_fit *fit, const lg_pools *pools, lb_arena *arena, lb_err *err) {
     const lg_need *n = &fit->need;
     bool gpu = pools->vram != 0 && n->vram > pools->vram;
@@ -324,9 +342,7 @@ const char *lg_fit_refusal(const lg_fit *fit, const lg_pools *pools, lb_arena *a
                                 gpu ? "--vram" : "--ram", gpu ? n->vram : n->ram,
                                 gpu ? pools->vram : pools->ram);
     if (why == NULL || !fit->near) {
-        return why == NULL ? NULL
-                           : lb_format(arena, err, "%s; one slot of one token would need %" PRIu64,
-                                       why, gpu ? fit->least.vram : fit->least.ram);
+        return why == NULL ? NULL : nothing_fits(fit, pools, why, arena, err);
     }
     const lg_limits *l = &fit->nearest.limits;
     return lb_format(arena, err,

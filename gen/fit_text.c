@@ -2,6 +2,7 @@
 #include "fit_text.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 
 #include "size_text.h"
 
@@ -38,7 +39,7 @@ static void host_rows(const lg_need *n, bool gpu, lb_text *out) {
         row(out, "pinned, for good", n->mirror, "the other half of logits and step");
         row(out, "pinned, to load", n->stages, "until the weights are there");
     }
-    row(out, "all else, at most", n->heap, "code, tokenizer, stacks, requests");
+    row(out, "all else, at most", n->heap, "whatever the model: code, stacks, requests");
 }
 
 static void pool_rows(const lg_need *n, const lg_hw_row *hw, lb_text *out) {
@@ -49,11 +50,11 @@ static void pool_rows(const lg_need *n, const lg_hw_row *hw, lb_text *out) {
         row(out, "driver, at most", n->driver, "context, code, graphs: a bound");
     }
     if (!one) {
-        row(out, "together", n->vram, "");
+        row(out, "needed in all", n->vram, "");
         lb_text_add(out, "  host memory\n");
     }
     host_rows(n, hw->gpu, out);
-    row(out, "together", n->ram, "");
+    row(out, "needed in all", n->ram, "");
 }
 
 static void cost_row(lb_text *out, const char *what, const lg_cost *c) {
@@ -64,59 +65,105 @@ static void cost_row(lb_text *out, const char *what, const lg_cost *c) {
     }
 }
 
-static void most_row(lb_text *out, const char *what, const lg_most *m) {
-    if (m->value == 0) {
-        lb_text_printf(out, "    %-8s none would: %s\n", what, m->binds);
-    } else {
-        lb_text_printf(out, "    %-8s %-9" PRIu64 " then %s\n", what, m->value, m->binds);
-    }
+/* What a named pool has, beside what is needed of it. */
+static void pool_verdict(lb_text *out, const char *head, const char *pool, uint64_t need,
+                         const char *option, uint64_t have) {
+    char size[3][32];
+    bool enough = need <= have;
+    lb_text_printf(out, "  %-14s %sneeds %s of %s, %s is %s, %s %s\n", head,
+                   head[0] == '\0' ? "" : enough ? "yes: " : "no: ", lg_size_text(need, size[0]),
+                   pool, option, lg_size_text(have, size[1]),
+                   lg_size_text(enough ? have - need : need - have, size[2]),
+                   enough ? "left" : "too few");
 }
 
-static void combination(lb_text *out, const char *what, const lg_need *n) {
+static void combination(lb_text *out, const lg_need *n, bool one) {
     char vram[32];
     char ram[32];
-    lb_text_printf(out, "  %s--ctx %" PRIu64 " --chunk %" PRIu64 " --slots %" PRIu64 ": ", what,
+    lb_text_printf(out, "--ctx %" PRIu64 " --chunk %" PRIu64 " --slots %" PRIu64 ", which needs ",
                    n->limits.ctx, n->limits.chunk, n->limits.slots);
-    if (n->vram > 0) {
-        lb_text_printf(out, "%s of GPU memory, ", lg_size_text(n->vram, vram));
+    if (!one) {
+        lb_text_printf(out, "%s of GPU memory,\n  %-14s ", lg_size_text(n->vram, vram), "");
     }
-    lb_text_printf(out, "%s of memory\n", lg_size_text(n->ram, ram));
+    lb_text_printf(out, "%s of %s\n", lg_size_text(n->ram, ram), one ? "memory" : "host memory");
 }
 
-static void answer(const lg_fit *f, const lg_pools *pools, lb_text *out) {
+/* What the least program is made of, in a pool that has no room for it. */
+static void least_parts(lb_text *out, const lg_need *n, bool gpu_pool, bool one) {
+    uint64_t rest = gpu_pool ? n->vram : n->ram;
     const struct {
         const char *name;
-        uint64_t need, have;
-    } rows[] = {{"--vram", f->need.vram, pools->vram}, {"--ram", f->need.ram, pools->ram}};
+        uint64_t bytes;
+    } parts[] = {{"weights", gpu_pool || one ? n->arenas[LG_ARENA_WEIGHTS] : 0},
+                 {"driver, at most", gpu_pool || one ? n->driver : 0},
+                 {"all else, at most, whatever the model", gpu_pool ? 0 : n->heap}};
     char size[32];
-    lb_text_printf(out, "\n  fits           %s\n", f->fits ? "yes" : "no");
-    for (int i = 0; i < 2; i++) {
-        bool enough = rows[i].need <= rows[i].have;
-        if (rows[i].have != 0) {
-            uint64_t n = enough ? rows[i].have - rows[i].need : rows[i].need - rows[i].have;
-            lb_text_printf(out, "    %-7s %15" PRIu64 " bytes %s, %s\n", rows[i].name, n,
-                           enough ? "are left" : "too few", lg_size_text(n, size));
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        if (parts[i].bytes > 0) {
+            rest -= parts[i].bytes;
+            lb_text_printf(out, "  %-14s %11s  %s\n", "", lg_size_text(parts[i].bytes, size),
+                           parts[i].name);
         }
     }
-    if (f->near) {
-        combination(out, "nearest yes    ", &f->nearest);
-    } else if (!f->fits) {
-        combination(out, "no yes; least  ", &f->least);
-    }
-    lb_text_add(out, "  largest that fits, with all else as asked\n");
-    most_row(out, "ctx", &f->ctx);
-    most_row(out, "chunk", &f->chunk);
-    most_row(out, "slots", &f->slots);
+    lb_text_printf(out, "  %-14s %11s  the rest\n", "", lg_size_text(rest, size));
 }
 
-void lg_fit_text(const lg_fit *f, const lg_pools *pools, const lg_hw_row *hw, lb_text *out) {
+static void nothing_fits(lb_text *out, const lg_fit *f, const lg_pools *pools, bool one) {
+    bool gpu_pool = pools->vram != 0 && f->least.vram > pools->vram;
+    char size[32];
+    lb_text_printf(out,
+                   "  %-14s none, whatever --ctx, --chunk and --slots are: one slot of one token "
+                   "needs\n  %-14s %s of %s\n",
+                   "nearest", "", lg_size_text(gpu_pool ? f->least.vram : f->least.ram, size),
+                   gpu_pool ? "GPU memory" : one ? "memory" : "host memory");
+    least_parts(out, &f->least, gpu_pool, one);
+}
+
+static void most_row(lb_text *out, const char *head, const char *option, const lg_most *m) {
+    char number[24] = "none";
+    if (m->value != 0) {
+        snprintf(number, sizeof number, "%" PRIu64, m->value);
+    }
+    lb_text_printf(out, "  %-14s %-7s %-8s limited by %s\n", head, option, number, m->binds);
+}
+
+void lg_fit_verdict(const lg_fit *f, const lg_pools *pools, const lg_hw_row *hw, lb_text *out) {
+    bool one = lg_one_pool(hw);
+    const char *head = "fits";
+    bool gpu_first = pools->vram != 0 && (f->need.vram > pools->vram || f->need.ram <= pools->ram ||
+                                          pools->ram == 0);
+    if (!f->asked) {
+        return;
+    }
+    if (gpu_first) { /* the first line is the one that decides */
+        pool_verdict(out, head, "GPU memory", f->need.vram, "--vram", pools->vram);
+        head = "";
+    }
+    if (pools->ram != 0) {
+        pool_verdict(out, head, one ? "memory" : "host memory", f->need.ram, "--ram", pools->ram);
+    }
+    if (pools->vram != 0 && !gpu_first) {
+        pool_verdict(out, "", "GPU memory", f->need.vram, "--vram", pools->vram);
+    }
+    if (f->near) {
+        lb_text_printf(out, "  %-14s ", "nearest");
+        combination(out, &f->nearest, one);
+    } else if (!f->fits && !lg_need_fits(&f->least, pools)) {
+        nothing_fits(out, f, pools, one);
+    } else if (!f->fits) {
+        lb_text_printf(out, "  %-14s none was found\n", "nearest");
+    }
+    most_row(out, "largest alone", "--ctx", &f->ctx);
+    most_row(out, "", "--chunk", &f->chunk);
+    most_row(out, "", "--slots", &f->slots);
+    lb_text_add(out, "\n");
+}
+
+void lg_fit_text(const lg_fit *f, const lg_hw_row *hw, lb_text *out) {
     pool_rows(&f->need, hw, out);
     lb_text_add(out, "\n");
     cost_row(out, "context", &f->ctx_cost);
     cost_row(out, "chunk", &f->chunk_cost);
-    if (f->asked) {
-        answer(f, pools, out);
-    }
 }
 
 /* ---- as JSON */

@@ -110,11 +110,15 @@ static int run(lg_command_fn command, int argc, char **argv, const volatile sig_
     }
     lb_arena_init(&arena, "lagen", ARENA_LIMIT_BYTES);
     lb_text_init(&out, &arena);
-    lg_context c = {root, stop, &arena, &out, note, progress};
-    bool ok = command(&c, argc, argv, &err) && lb_text_done(&out, &err);
-    if (ok) {
-        fwrite(out.data, 1, out.n_bytes, stdout);
-        ok = lb_console_flush(&err);
+    lg_context c = {.root = root, .stop = stop, .arena = &arena, .out = &out, .note = note,
+                    .progress = progress};
+    bool ok = command(&c, argc, argv, &err);
+    if (ok || c.answered) {
+        lb_err unread = {0}; /* what happens to an answer comes before what it says */
+        bool told = lb_text_done(&out, &unread) &&
+                    (fwrite(out.data, 1, out.n_bytes, stdout), lb_console_flush(&unread));
+        err = told ? err : unread;
+        ok = ok && told;
     }
     lb_arena_reset(&arena);
     return ok ? 0 : report(&err, stop);

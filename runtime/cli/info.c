@@ -16,7 +16,7 @@ static void print_memory(const rt_model *m) {
         print_bytes(rt_arena_name((rt_arena_kind)k), m->arena_bytes[k]);
         sum += m->arena_bytes[k];
     }
-    print_bytes("together", sum);
+    print_bytes("total", sum); /* as `lagen plan` calls it: the arenas */
     if (m->device != NULL) {
         print_bytes("driver, at most", LB_DRIVER_BYTES);
         print_bytes("pinned in the host", m->arena_bytes[RT_ARENA_IO]);

@@ -36,8 +36,19 @@ def header(recipe, types=None):
     return path
 
 
+def asks(model, *options, arch="sm_120a"):
+    """What plan prints, and how it ends: 1 and one line on stderr where it says that it does not fit."""
+    p = subprocess.run([LAGEN, "plan", "-m", model, "--arch", arch, *map(str, options)], capture_output=True, text=True)
+    assert p.returncode in (0, 1), f"{options}: {p.returncode} {p.stderr}"
+    assert p.returncode == 0 or re.fullmatch("lagen: does not fit: --v?ram: .*\n", p.stderr), p.stderr
+    return p.returncode == 0, p.stdout, p.stderr
+
+
 def plan(model, *options, arch="sm_120a"):
-    return json.loads(lagen("plan", "-m", model, "--arch", arch, "--json", *options))
+    fits, text, _ = asks(model, "--json", *options, arch=arch)
+    p = json.loads(text)
+    assert p.get("fit", {"fits": True})["fits"] == fits, options
+    return p
 
 
 def near(got, want, what, part=0.01):
@@ -191,7 +202,7 @@ def seconds_of(*arguments):
     """Processor time of the quickest of three."""
     def once():
         before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
-        lagen("plan", "-m", header("laguna-s"), "--arch", "sm_120a", "--json", *arguments)
+        plan(header("laguna-s"), *arguments)
         return resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
     return min(once() for _ in range(3))
 
@@ -199,20 +210,75 @@ def seconds_of(*arguments):
 def an_answer_costs_a_few_plans():
     """Beside a plan without a question; it took ten and more when each search halved its interval to the end."""
     one = seconds_of()
-    for asks in (("--vram", "16GiB", "--ram", "31GiB"), ("--vram", "80GiB"), ("--vram", "72GiB", "--slots", 4)):
-        took = seconds_of(*asks)
-        assert took < 7 * one, (asks, took, one)
+    for question in (("--vram", "16GiB", "--ram", "31GiB"), ("--vram", "80GiB"), ("--vram", "72GiB", "--slots", 4)):
+        took = seconds_of(*question)
+        assert took < 7 * one, (question, took, one)
+
+
+def verdict_of(text):
+    """The lines between the title and the architecture, by their first words."""
+    lines = text.split("\n\n")[1].splitlines()
+    out = {}
+    for line in lines:
+        head = line[:16].strip() or head  # noqa: F821, the first line has one
+        out.setdefault(head, []).append(line[17:])
+    return out
 
 
 def the_question_of_16_and_31_gib():
-    text = lagen("plan", "-m", header("laguna-s"), "--arch", "sm_120a", "--vram", "16GiB", "--ram", "31GiB")
-    assert re.search(r"fits +no\n +--vram +\d+ bytes too few", text) and "no yes; least" in text, text
-    text = lagen("plan", "-m", header("laguna-xs"), "--arch", "sm_120a", "--vram", "24GiB", "--ram", "31GiB")
-    near_yes = re.search(r"nearest yes +--ctx (\d+) --chunk (\d+) --slots 1: ", text)
-    assert near_yes, text
-    again = lagen("plan", "-m", header("laguna-xs"), "--arch", "sm_120a", "--vram", "24GiB", "--ram", "31GiB",
-                  "--ctx", near_yes.group(1), "--chunk", near_yes.group(2))
-    assert re.search(r"fits +yes", again), again
+    """The verdict comes first, in plain words, and is the exit status too."""
+    s, xs = header("laguna-s"), header("laguna-xs")
+    fits, text, err = asks(s, "--vram", "16GiB", "--ram", "31GiB")
+    said = verdict_of(text)
+    assert not fits and list(said) == ["fits", "nearest", "largest alone"], text
+    assert re.fullmatch(r"no: needs 79\.\d\d GiB of GPU memory, --vram is 16\.00 GiB, 63\.\d\d GiB too few", said["fits"][0]), text
+    assert re.fullmatch(r"needs 1\.\d\d GiB of host memory, --ram is 31\.00 GiB, 29\.\d\d GiB left", said["fits"][1]), text
+    assert said["nearest"][0].startswith("none, whatever --ctx, --chunk and --slots are: one slot of one token needs"), text
+    assert [x.split("  ")[-1] for x in said["nearest"][2:]] == ["weights", "driver, at most", "the rest"], text
+    assert said["largest alone"] == [f"--{k:5} none     limited by GPU memory" for k in ("ctx", "chunk", "slots")], text
+    assert "; nothing fits: one slot of one token would need" in err, err
+    ask = ("--vram", "24GiB", "--ram", "31GiB")
+    fits, text, err = asks(xs, *ask)
+    near_yes = re.match(r"(--ctx \d+ --chunk \d+ --slots 1), which needs \d+\.\d\d GiB of GPU memory,", verdict_of(text)["nearest"][0])
+    assert not fits and near_yes and f"; nearest: {near_yes[1]}\n" in err, text + err
+    fits, text, err = asks(xs, *ask, *near_yes[1].split())
+    said = verdict_of(text)
+    assert fits and err == "" and list(said) == ["fits", "largest alone"] and said["fits"][0].startswith("yes: needs "), text
+    assert list(verdict_of(asks(xs)[1]))[0] == "architecture"
+
+
+def what_binds_is_named():
+    """The pool that decides stands first; the host's flat budget is named where it leaves no room."""
+    tiny = header("llama-tiny")
+    fits, text, err = asks(tiny, "--vram", "16GiB", "--ram", "1GiB")
+    said = verdict_of(text)
+    assert not fits and said["fits"][0].startswith("no: needs 1.06 GiB of host memory, --ram is 1.00 GiB, "), text
+    assert re.fullmatch(r"needs \d+\.\d\d MiB of GPU memory, --vram is 16.00 GiB, 15\.\d\d GiB left", said["fits"][1]), text
+    assert "   1.00 GiB  all else, at most, whatever the model" in said["nearest"], text
+    assert re.search(r"^    all else, at most +1073741824 +1.00 GiB  whatever the model: ", text, re.M), text
+    assert " of it 1073741824 for all else, whatever the model" in err, err
+    fits, text, _ = asks(tiny, "--ram", "1GiB", arch="x86-64-v3")
+    said = verdict_of(text)
+    assert not fits and "limited by memory" in said["largest alone"][0] and said["nearest"][2].endswith("  weights"), text
+    assert max(map(len, text.splitlines()[1:])) <= 100, text
+
+
+def an_unread_answer_is_no_answer():
+    with open("/dev/full", "w") as full:
+        p = subprocess.run([LAGEN, "plan", "-m", header("llama-tiny"), "--arch", "x86-64-v3", "--ram", "1GiB"], stdout=full,
+                           stderr=subprocess.PIPE, text=True)
+    assert p.returncode == 1 and "No space left" in p.stderr and "does not fit" not in p.stderr, p.stderr
+
+
+def totals_have_one_name():
+    """plan's "total" is the arenas, which `info` calls so too; all of a pool is "needed in all"."""
+    for arch, pools in (("sm_120a", 2), ("sm_121a", 1), ("x86-64-v3", 1)):
+        text = lagen("plan", "-m", header("llama-tiny"), "--arch", arch)
+        p = plan(header("llama-tiny"), arch=arch)
+        total = re.findall(r"^    total +(\d+) ", text, re.M)
+        whole = [int(n) for n in re.findall(r"^    needed in all +(\d+) ", text, re.M)]
+        assert total == [str(p["memory"]["total"])] and "together" not in text, text
+        assert whole == [p["pools"][k] for k in ("vram", "ram")[2 - pools:]], text
 
 
 def pools_that_a_row_does_not_have():
@@ -364,7 +430,8 @@ def cached_and_new():
 
 
 TESTS = (kv_bytes_for_each_context, an_expert_layer_for_each_quant, whole_files, pools_are_sums, costs_are_differences,
-         answers_hold_when_planned_again, an_answer_costs_a_few_plans, the_question_of_16_and_31_gib, pools_that_a_row_does_not_have,
+         answers_hold_when_planned_again, an_answer_costs_a_few_plans, the_question_of_16_and_31_gib, what_binds_is_named,
+         an_unread_answer_is_no_answer, totals_have_one_name, pools_that_a_row_does_not_have,
          a_build_that_does_not_fit_is_refused, a_chunk_is_chosen_and_says_why, a_chosen_chunk_leaves_room,
          the_asked_context, no_scores, no_dequantised_copy, unknown_pattern, bytes_not_layers, all_experts_count, a_million_tokens,
          cached_and_new)

@@ -238,6 +238,8 @@ def test_info_and_selftest():
     out = done("info")
     for part in ("any-cpu", "256 tokens in each of 3 slots", "u32", "3072 bytes", "temperature 0.8"):
         assert part in out, (part, out)
+    sizes = [int(n) for n in re.findall(r"^  (?:weights|kv|scratch|io|KV cache|logits) .*?(\d+) bytes$", out, re.M)]
+    assert "together" not in out and int(re.search(r"^  total +(\d+) bytes$", out, re.M)[1]) == sum(sizes), out
     assert done("selftest").count("ok  ") >= 3
 
 
