@@ -31,7 +31,7 @@ else
 fi
 
 say "2/$n building lagen"
-ninja --quiet build/lagen
+ninja --quiet
 
 say "3/$n lagen build --model $model --arch native"
 program=$(build/lagen build --model "$model" --arch native)

@@ -15,7 +15,8 @@ typedef struct lg_context {
     const volatile sig_atomic_t *stop; /* set by Ctrl-C */
     lb_arena *arena;
     lb_text *out;
-    bool answered; /* set by a command that fails because its answer is no: `out` says why */
+    bool to_person; /* `out` goes to a terminal */
+    bool answered;  /* set by a command that fails because its answer is no: `out` says why */
     void (*note)(const char *text);    /* a line for a person, on stderr; NULL: none */
     void (*progress)(void *arg, const char *what, uint64_t done, uint64_t total);
 } lg_context;

@@ -75,9 +75,36 @@ bool lg_row_option(const char *option, const char *name, lb_err *err) {
     return lb_err_set(err, LB_USAGE, "%s: %s", option, why.text);
 }
 
+/* Parses the line of a command whose model stands behind -m. Whoever forgot that is told, with what
+ * they wrote. */
+static bool parse_line(lg_context *c, const lb_command *command, const lg_model_args *a, int argc,
+                       char *const *argv, bool *done, lb_err *err) {
+    const char *stray = NULL;
+    const lb_positional pos[] = {{"FILE", &stray, false, ""}};
+    lb_command taking = *command;
+    taking.positionals = pos;
+    taking.n_positionals = 1;
+    *done = false;
+    if (!lb_options_parse(&taking, argc, argv, done, err)) {
+        return false;
+    }
+    if (*done) {
+        lb_options_help(command, c->out);
+        return true;
+    }
+    if (stray != NULL && a->model == NULL) {
+        return lb_err_set(err, LB_USAGE,
+                          "unexpected argument '%.80s'; the model file stands behind -m: %s -m %.80s",
+                          stray, command->name, stray);
+    }
+    return stray == NULL || lb_err_set(err, LB_USAGE,
+                                       "unexpected argument '%.80s'; %s --help shows the usage",
+                                       stray, command->name);
+}
+
 bool lg_model_parse(lg_context *c, const lb_command *command, const lg_model_args *a, int argc,
                     char *const *argv, lg_request *rq, bool *done, lb_err *err) {
-    if (!lg_command_parse(c, command, argc, argv, done, err) || *done) {
+    if (!parse_line(c, command, a, argc, argv, done, err) || *done) {
         return *done;
     }
     if (a->model == NULL) {

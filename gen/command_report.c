@@ -67,7 +67,7 @@ bool lg_command_report(lg_context *c, int argc, char *const *argv, lb_err *err) 
     bool done = false;
     const lb_opt options[] = {
         {"--out", "-o", LB_OPT_NAME, (void *)&a.out, 0, 0, false, NULL, "FILE",
-         "the page; default: standard output"},
+         "the page; default: standard output, unless it is a terminal"},
         {"--device", NULL, LB_OPT_NAME, (void *)&a.device, 0, 0, false, NULL, "BOARD",
          "whose bandwidth gives times, see `lagen targets`; default:\nthe first of the program's "
          "kind"}};
@@ -83,6 +83,10 @@ bool lg_command_report(lg_context *c, int argc, char *const *argv, lb_err *err) 
         1};
     if (!lg_command_parse(c, &command, argc, argv, &done, err) || done) {
         return done;
+    }
+    if (a.out == NULL && c->to_person) {
+        return lb_err_set(err, LB_USAGE, "the page is HTML, and standard output is a terminal; -o FILE "
+                                         "or > FILE takes it");
     }
     return report(c, &a, err);
 }

@@ -166,10 +166,10 @@ typedef struct verified {
     size_t n_files;
 } verified;
 
-/* Of lagen's own build, which does not make it unless it is named. */
-static bool missing_part(const char *path, const char *name, lb_err *err) {
+/* Of lagen's own build, whose default target makes both. */
+static bool missing_part(const char *path, lb_err *err) {
     return lb_err_set(err, LB_MISSING,
-                      "--replay needs %s; `ninja build/%s` in lagen's folder makes it", path, name);
+                      "--replay needs %s; `ninja` in lagen's folder makes all that it needs", path);
 }
 
 /* The program's own steps on the recorder, where this machine can run it. */
@@ -199,7 +199,7 @@ static bool replay_program(lg_context *c, const char *dir, const verified *v, lb
         return lb_err_set(err, LB_MISSING, "--replay needs %s", cli);
     }
     if (access(driver, R_OK) != 0) {
-        return missing_part(driver, "liblagen_recorder.so", err);
+        return missing_part(driver, err);
     }
     if (!lg_replay_program(v->p.plan, cli, driver, c->stop, c->arena, err)) {
         return false;
@@ -228,7 +228,7 @@ static bool replay(lg_context *c, const char *dir, const lg_plan *plan, lb_err *
         return lb_err_set(err, LB_MISSING, "--replay needs a program that lagen has built");
     }
     if (access(tool, X_OK) != 0) {
-        return missing_part(tool, "lagen-replay", err);
+        return missing_part(tool, err);
     }
     if (!lg_replay(plan, dir, tool, c->stop, c->arena, &n, err)) {
         return false;

@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/utsname.h>
 
 #include "hw_rows.h"
@@ -177,6 +178,24 @@ static void add_name(char *list, size_t *n, const char *name) {
     *n = *n < NAMES_BYTES ? *n : NAMES_BYTES - 1;
 }
 
+/* The only device whose name has `part` in it, whatever the case of letters; NULL: none or several. */
+static const lg_hw_device *device_like(const char *part) {
+    enum { LEAST = 4 };
+    const lg_hw_device *found = NULL;
+    size_t n = strlen(part);
+    for (size_t i = 0; n >= LEAST && i < N_DEVICES; i++) {
+        for (const char *at = devices[i].name; *at != '\0'; at++) {
+            if (strncasecmp(at, part, n) == 0) {
+                if (found != NULL && found != &devices[i]) {
+                    return NULL;
+                }
+                found = &devices[i];
+            }
+        }
+    }
+    return found;
+}
+
 bool lg_hw_find(const char *name, const lg_hw_row **out, lb_err *err) {
     if (strcmp(name, "native") == 0) {
         return find_native(out, err);
@@ -186,6 +205,13 @@ bool lg_hw_find(const char *name, const lg_hw_row **out, lb_err *err) {
             *out = &rows[i];
             return true;
         }
+    }
+    const lg_hw_device *board = device_like(name);
+    if (board != NULL) {
+        return lb_err_set(err, LB_MISSING,
+                          "no target '%.40s', which is a board: --arch %s is its row, and `lagen report "
+                          "--device %s` shows its times",
+                          name, board->row, board->name);
     }
     return lb_err_set(err, LB_MISSING, "no target '%.40s'; `lagen targets` lists those there are",
                       name);

@@ -111,7 +111,7 @@ static int run(lg_command_fn command, int argc, char **argv, const volatile sig_
     lb_arena_init(&arena, "lagen", ARENA_LIMIT_BYTES);
     lb_text_init(&out, &arena);
     lg_context c = {.root = root, .stop = stop, .arena = &arena, .out = &out, .note = note,
-                    .progress = progress};
+                    .progress = progress, .to_person = isatty(1) == 1};
     bool ok = command(&c, argc, argv, &err);
     if (ok || c.answered) {
         lb_err unread = {0}; /* what happens to an answer comes before what it says */

@@ -110,6 +110,12 @@ def usage_errors_are_2():
     assert len(refused(2, "unknown command 'xxx", long)) < 200 and len(refused(2, "xxx", "help", long)) < 200
     for command in ("plan", "emit", "build"):
         refused(2, "needs --model", command)
+        refused(2, f"unexpected argument 'm.gguf'; the model file stands behind -m: lagen {command} -m m.gguf", command, "m.gguf")
+        refused(2, f"unexpected argument 'more'; lagen {command} --help", command, "-m", "m.gguf", "more")
+        refused(2, "unexpected argument 'b.gguf'", command, "a.gguf", "b.gguf")
+        refused(2, "FILE is empty", command, "")
+        refused(2, "--arch: no target 'h200', which is a board: --arch sm_90a is its row, and `lagen report --device h200`",
+                command, "-m", "m.gguf", "--arch", "h200")
     refused(2, "needs --out", "synth", "synth/llama-tiny")
 
 

@@ -2,7 +2,9 @@
 and whose drawings are the plan's numbers. Takes build/lagen as argument."""
 import hashlib
 import json
+import os
 import pathlib
+import pty
 import re
 import subprocess
 import sys
@@ -62,6 +64,26 @@ def pages_stand_alone_and_are_equal_twice():
         assert str(FOLDER) not in text and not re.search(r"\b20[0-9]{2}-[0-9]{2}-[0-9]{2}\b", text)
         for e in root.iter("rect"):
             assert all(re.fullmatch(r"-?\d+(\.\d+)?", e.get(k)) for k in ("x", "y", "width", "height")), e.attrib
+
+
+def a_terminal_gets_no_page():
+    """HTML on a terminal helps nobody: refused with what would do; a pipe, a file and -o are taken, a terminal's stderr or not."""
+    out = program("llama-tiny", "x86-64-v3")
+    ours, theirs = pty.openpty()
+    p = subprocess.run([LAGEN, "report", out], stdout=theirs, stderr=subprocess.PIPE, text=True)
+    assert p.returncode == 2 and p.stderr == "lagen: the page is HTML, and standard output is a terminal; -o FILE or > FILE takes it\n", p
+    p = subprocess.run([LAGEN, "report", out, "-o", FOLDER / "page.html"], stdout=theirs, stderr=theirs)
+    assert p.returncode == 0 and (FOLDER / "page.html").read_text() == lagen("report", out)
+    p = subprocess.run([LAGEN, "report", out], stdout=subprocess.PIPE, stderr=theirs, text=True)
+    assert p.returncode == 0 and p.stdout == (FOLDER / "page.html").read_text()
+    os.set_blocking(ours, False)
+    try:
+        said = os.read(ours, 100)
+    except BlockingIOError:
+        said = b""
+    os.close(ours)
+    os.close(theirs)
+    assert said == b"", said
 
 
 def what_is_drawn_is_the_plan():
@@ -176,7 +198,7 @@ def what_is_no_program_is_refused():
     assert "/nosuch/x.html" in lagen("report", out, "-o", "/nosuch/x.html", status=1)
 
 
-TESTS = (pages_stand_alone_and_are_equal_twice, what_is_drawn_is_the_plan, steps_are_whole, a_board_by_name, hostile_names_are_text,
+TESTS = (pages_stand_alone_and_are_equal_twice, a_terminal_gets_no_page, what_is_drawn_is_the_plan, steps_are_whole, a_board_by_name, hostile_names_are_text,
          what_is_no_program_is_refused)
 
 

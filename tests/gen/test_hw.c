@@ -55,6 +55,21 @@ static void every_promised_row_is_there(void **state) {
     assert_false(lg_hw_find("sm_75", &r, &e));
     assert_int_equal(e.code, LB_MISSING);
     assert_non_null(strstr(e.text, "no target 'sm_75'; `lagen targets` lists"));
+    static const char *const boards[][2] = {
+        {"h200", "sm_90a"}, {"rtx4090", "sm_89"}, {"RTX4090", "sm_89"}, {"4090", "sm_89"},
+        {"gb10", "sm_121a"}, {"rtx5060ti", "sm_120a"}, {"h100", "sm_90a"}, {"a100", "sm_80"}};
+    for (size_t i = 0; i < sizeof boards / sizeof *boards; i++) {
+        char want[64];
+        snprintf(want, sizeof want, "which is a board: --arch %s is its row", boards[i][1]);
+        assert_false(lg_hw_find(boards[i][0], &r, &e));
+        assert_int_equal(e.code, LB_MISSING);
+        assert_non_null(strstr(e.text, want));
+    }
+    static const char *const others[] = {"rtx", "rtx5", "", "a", "10", "h2000", "sm_9", "rtx4090x"};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        assert_false(lg_hw_find(others[i], &r, &e));
+        assert_non_null(strstr(e.text, "`lagen targets` lists"));
+    }
     assert_false(lg_hw_find("", &r, &e));
     assert_null(r);
     const lg_hw_device *d = NULL;

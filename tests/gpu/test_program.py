@@ -332,6 +332,23 @@ def other_cubins_are_found_by_verify():
         path.write_bytes(good)
 
 
+def what_replay_lacks_is_named():
+    """A lagen beside which nothing else was built: one command makes all that --replay runs, and it is ninja's default."""
+    folder, root = gpu_program(), WORK / "bare"
+    shutil.rmtree(root, ignore_errors=True)
+    (root / "build").mkdir(parents=True)
+    (root / "templates").symlink_to(ROOT / "templates")
+    shutil.copy(LAGEN, root / "build" / "lagen")
+    default = re.search(r"^default (.*)$", (ROOT / "build.ninja").read_text(), re.M)[1].split()
+    for part in ("lagen-replay", "liblagen_recorder.so"):
+        p = run([root / "build" / "lagen", "verify", "--replay", folder], check=False)
+        says = f"--replay needs {root}/build/{part}; `ninja` in lagen's folder makes all that it needs"
+        assert p.returncode == 1 and says in p.stderr and p.stdout == "", p.stderr
+        assert f"build/{part}" in default, default
+        (root / "build" / part).symlink_to(ROOT / "build" / part)
+    assert "its own steps ran there" in run([root / "build" / "lagen", "verify", "--replay", folder]).stdout
+
+
 def steps_of_another_cpu_are_not_run():
     """The host side is for a CPU that this machine is not: verify says so, and what could run it."""
     folder = gpu_program()
@@ -404,6 +421,7 @@ TESTS = [
     rows_on_y_end_at_65535_without_a_tile,
     bent_cubins_are_not_linked,
     other_cubins_are_found_by_verify,
+    what_replay_lacks_is_named,
     steps_of_another_cpu_are_not_run,
     sources_can_be_emitted_without_nvcc,
     nvcc_makes_what_was_proved,
