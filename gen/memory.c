@@ -34,7 +34,7 @@ static bool append(uint64_t *arena_bytes, uint64_t n, uint64_t *offset, lb_err *
 
 /* ---- weights */
 
-static bool read_plane(const lg_at *at, lb_plane *plane, lb_err *err) {
+static bool read_plane(const lg_at *at, lb_plane *plane, const char **name, lb_err *err) {
     uint32_t v[4] = {0};
     static const char *const keys[] = {"src_offset", "n_bytes", "word_bytes", "check"};
     for (size_t i = 0; i < 4; i++) {
@@ -46,6 +46,23 @@ static bool read_plane(const lg_at *at, lb_plane *plane, lb_err *err) {
         }
     }
     *plane = (lb_plane){(uint16_t)v[0], (uint16_t)v[1], (uint16_t)v[2], (uint16_t)v[3]};
+    return lg_at_string(at, "name", name, err);
+}
+
+/* Kernels find a plane by its name (templates/lib/plane.lua), so two of one name are one too few. */
+static bool read_planes(const lg_at *list, lb_layout *l, const char **names, lb_err *err) {
+    for (uint32_t i = 0; i < l->n_planes; i++) {
+        const lg_at item = lg_at_item(list, i);
+        if (!read_plane(&item, &l->planes[i], &names[i], err)) {
+            return false;
+        }
+        for (uint32_t j = 0; j < i; j++) {
+            if (strcmp(names[i], names[j]) == 0) {
+                return lg_at_fail(&item, "name", err, LB_DUPLICATE,
+                                  "'%s' is the name of plane %" PRIu32 " too", names[i], j);
+            }
+        }
+    }
     return true;
 }
 
@@ -59,6 +76,7 @@ static bool layout_of(lg_qtype type, lg_host *host, lb_arena *arena, const lb_la
     lg_builder b;
     lg_value *v = NULL;
     lg_at planes;
+    const char *names[LB_MAX_PLANES] = {0};
     size_t n = 0;
     lg_build_init(&b, arena);
     lg_value *arg = lg_build_map(&b);
@@ -82,13 +100,7 @@ static bool layout_of(lg_qtype type, lg_host *host, lb_arena *arena, const lb_la
                           "the quant file and qtype.def disagree on the qblock");
     }
     l->n_planes = (uint32_t)n;
-    for (size_t i = 0; i < n; i++) {
-        lg_at item = lg_at_item(&planes, i);
-        if (!read_plane(&item, &l->planes[i], err)) {
-            return false;
-        }
-    }
-    if (!lb_layout_check(l, err)) {
+    if (!read_planes(&planes, l, names, err) || !lb_layout_check(l, names, err)) {
         return lb_err_prefix(err, "templates/quant/%s.lua", lg_qtype_get(type)->name);
     }
     known[type] = l;

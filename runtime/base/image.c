@@ -18,46 +18,62 @@ static uint32_t plane_of(const lb_layout *l, uint32_t byte, uint32_t but) {
     return i;
 }
 
-static bool check_plane(const lb_layout *l, uint32_t i, lb_err *err) {
-    const lb_plane *p = &l->planes[i];
+static bool check_plane(const lb_layout *l, const char *name, const lb_plane *p, lb_err *err) {
     if (p->n_bytes == 0 || p->word_bytes == 0 || p->n_bytes % p->word_bytes != 0 ||
         p->check >= LB_N_CHECKS) {
         return lb_err_set(err, LB_BAD_VALUE,
-                          "%s: plane %" PRIu32 " is %u bytes in words of %u, check %u", l->type, i,
-                          p->n_bytes, p->word_bytes, p->check);
+                          "%s: plane '%s' is %u bytes in words of %u, check %u; it holds whole "
+                          "words, and checks are below %d",
+                          l->type, name, p->n_bytes, p->word_bytes, p->check, LB_N_CHECKS);
     }
     if ((uint32_t)p->src_offset + p->n_bytes > l->qblock_bytes) {
         return lb_err_set(err, LB_BAD_VALUE,
-                          "%s: plane %" PRIu32 ", %u bytes from byte %u on, ends past the qblock's "
-                          "%" PRIu32 " bytes",
-                          l->type, i, p->n_bytes, p->src_offset, l->qblock_bytes);
+                          "%s: plane '%s', bytes %u to %u, ends past the qblock's %" PRIu32 " bytes",
+                          l->type, name, p->src_offset, p->src_offset + p->n_bytes - 1U,
+                          l->qblock_bytes);
     }
     return true;
 }
 
-bool lb_layout_check(const lb_layout *l, lb_err *err) {
+/* No plane holds `byte`: the gap ends where a plane begins, or with the qblock. */
+static bool gap_at(const lb_layout *l, uint32_t byte, lb_err *err) {
+    uint32_t end = byte + 1;
+    while (end < l->qblock_bytes && plane_of(l, end, l->n_planes) == l->n_planes) {
+        end++;
+    }
+    return lb_err_set(err, LB_BAD_VALUE,
+                      "%s: no plane holds bytes %" PRIu32 " to %" PRIu32 " of the qblock's %" PRIu32
+                      "; planes hold each byte once",
+                      l->type, byte, end - 1, l->qblock_bytes);
+}
+
+static bool overlap_at(const lb_layout *l, const char *const *names, uint32_t byte, lb_err *err) {
+    const uint32_t i = plane_of(l, byte, l->n_planes), j = plane_of(l, byte, i);
+    const lb_plane *one = &l->planes[i], *other = &l->planes[j];
+    return lb_err_set(err, LB_BAD_VALUE,
+                      "%s: plane '%s', bytes %u to %u, and plane '%s', bytes %u to %u, both hold "
+                      "byte %" PRIu32 " of the qblock; planes hold each byte once",
+                      l->type, names[i], one->src_offset, one->src_offset + one->n_bytes - 1U,
+                      names[j], other->src_offset, other->src_offset + other->n_bytes - 1U, byte);
+}
+
+bool lb_layout_check(const lb_layout *l, const char *const *names, lb_err *err) {
     if (l->n_planes > LB_MAX_PLANES) {
         return lb_err_set(err, LB_LIMIT, "%s: %" PRIu32 " planes; at most %d are possible", l->type,
                           l->n_planes, LB_MAX_PLANES);
     }
     for (uint32_t i = 0; i < l->n_planes; i++) {
-        if (!check_plane(l, i, err)) {
+        if (!check_plane(l, names[i], &l->planes[i], err)) {
             return false;
         }
     }
     for (uint32_t byte = 0; byte < l->qblock_bytes; byte++) {
-        const uint32_t one = plane_of(l, byte, l->n_planes), other = plane_of(l, byte, one);
+        const uint32_t one = plane_of(l, byte, l->n_planes);
         if (one == l->n_planes) {
-            return lb_err_set(err, LB_BAD_VALUE,
-                              "%s: no plane holds byte %" PRIu32 " of the qblock's %" PRIu32
-                              "; planes hold each byte once",
-                              l->type, byte, l->qblock_bytes);
+            return gap_at(l, byte, err);
         }
-        if (other != l->n_planes) {
-            return lb_err_set(err, LB_BAD_VALUE,
-                              "%s: planes %" PRIu32 " and %" PRIu32 " both hold byte %" PRIu32
-                              " of the qblock; planes hold each byte once",
-                              l->type, one, other, byte);
+        if (plane_of(l, byte, one) != l->n_planes) {
+            return overlap_at(l, names, byte, err);
         }
     }
     return true;

@@ -38,9 +38,10 @@ typedef struct lb_layout {
 } lb_layout;
 
 /* Whether the planes hold every byte of a qblock exactly once, in whole words: otherwise the image would
- * leave bits of the weights out or shift what stands behind. Planes are counted from 0 in messages.
- * Fails with LB_BAD_VALUE. */
-bool lb_layout_check(const lb_layout *l, lb_err *err);
+ * leave bits of the weights out or shift what stands behind. Bytes, not bits: what shares a byte (two
+ * nibbles, a scale and a minimum) is of one plane, and the quant file's decode takes it apart.
+ * `names`, one a plane, are for messages. Fails with LB_BAD_VALUE, naming type, planes and bytes. */
+bool lb_layout_check(const lb_layout *l, const char *const *names, lb_err *err);
 
 /* Bytes of the image of one n_rows x n_cols matrix: whole strips. Fails with LB_BAD_SHAPE if n_cols
  * is not a positive multiple of the qblock or n_rows is 0, LB_OVERFLOW if the size does not fit. */

@@ -190,10 +190,12 @@ static void image_checks_every_kind_of_scale(void **state) {
     }
 }
 
+static const char *const NAMES[] = {"a", "b", "c", "d", "e", "f", "g", "h"};
+
 /* A layout that is right, with one number of one plane a little more or less: never right again. */
 static void bend_planes(const lb_layout *good) {
     lb_err err = {0};
-    assert_true(lb_layout_check(good, &err));
+    assert_true(lb_layout_check(good, NAMES, &err));
     for (uint32_t p = 0; p < good->n_planes; p++) {
         for (int by = -4; by <= 4; by++) {
             for (int what = 0; what < 2 && by != 0; what++) {
@@ -201,7 +203,7 @@ static void bend_planes(const lb_layout *good) {
                 uint16_t *at = what == 0 ? &bent.planes[p].src_offset : &bent.planes[p].n_bytes;
                 *at = (uint16_t)(*at + by);
                 err = (lb_err){0};
-                assert_false(lb_layout_check(&bent, &err));
+                assert_false(lb_layout_check(&bent, NAMES, &err));
                 assert_non_null(strstr(err.text, good->type));
             }
         }
@@ -210,7 +212,7 @@ static void bend_planes(const lb_layout *good) {
 
 static void check_says(const lb_layout *l, const char *says) {
     lb_err err = {0};
-    assert_false(lb_layout_check(l, &err));
+    assert_false(lb_layout_check(l, NAMES, &err));
     assert_string_equal(err.text, says);
 }
 
@@ -221,22 +223,23 @@ static void layout_holds_each_byte_once(void **state) {
     bend_planes(&plain_1);
     lb_layout l = small_32;
     l.planes[0].n_bytes = 12;
-    check_says(&l, "small: no plane holds byte 14 of the qblock's 18; planes hold each byte once");
+    check_says(&l, "small: no plane holds bytes 14 to 17 of the qblock's 18; planes hold each byte once");
     l = small_32;
     l.planes[0].src_offset = 1;
-    check_says(&l, "small: planes 0 and 1 both hold byte 1 of the qblock; planes hold each byte once");
+    check_says(&l, "small: plane 'a', bytes 1 to 16, and plane 'b', bytes 0 to 1, both hold byte 1 of the qblock; "
+                   "planes hold each byte once");
     l = small_32;
     l.planes[0].n_bytes = 20;
-    check_says(&l, "small: plane 0, 20 bytes from byte 2 on, ends past the qblock's 18 bytes");
+    check_says(&l, "small: plane 'a', bytes 2 to 21, ends past the qblock's 18 bytes");
     l = small_32;
     l.planes[0].word_bytes = 3;
-    check_says(&l, "small: plane 0 is 16 bytes in words of 3, check 0");
+    check_says(&l, "small: plane 'a' is 16 bytes in words of 3, check 0; it holds whole words, and checks are below 4");
     l = small_32;
     l.planes[1].check = LB_N_CHECKS;
-    check_says(&l, "small: plane 1 is 2 bytes in words of 2, check 4");
+    check_says(&l, "small: plane 'b' is 2 bytes in words of 2, check 4; it holds whole words, and checks are below 4");
     l = small_32;
     l.n_planes = 1;
-    check_says(&l, "small: no plane holds byte 0 of the qblock's 18; planes hold each byte once");
+    check_says(&l, "small: no plane holds bytes 0 to 1 of the qblock's 18; planes hold each byte once");
     l.n_planes = LB_MAX_PLANES + 1;
     check_says(&l, "small: 9 planes; at most 8 are possible");
 }
