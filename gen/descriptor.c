@@ -21,19 +21,29 @@ static bool read_expr(reader *p, const lg_at *at, const char *key, const lg_expr
            lg_at_fail(at, key, p->err, why.code, "%s", why.text);
 }
 
-/* What a request changes: T and L with its rows, ctx with its length. */
+/* What a request changes: T and L with its rows, ctx with its length; named as an axis is by it. */
+static const char *kind_of(const lg_expr *e) {
+    return lg_expr_uses(e, "ctx") ? "kv"
+           : lg_expr_uses(e, "L") ? "logits"
+           : lg_expr_uses(e, "T") ? "rows"
+                                  : "dim";
+}
+
 static bool grows(const lg_expr *e) {
-    return lg_expr_uses(e, "T") || lg_expr_uses(e, "L") || lg_expr_uses(e, "ctx");
+    return strcmp(kind_of(e), "dim") != 0;
 }
 
 static bool read_axis(reader *p, const lg_at *at, lg_axis *a) {
     static const char *const kinds[] = {"dim", "rows", "logits", "kv", NULL};
     static const char *const places[] = {"x", "y", "z", "loop", NULL};
+    static const char *const folds[] = {"none", NULL};
     uint32_t kind = 0;
     uint32_t on = 0;
+    uint32_t fold = 0;
     if (!lg_at_string(at, "name", &a->name, p->err) ||
         !lg_at_choice(at, "kind", kinds, &kind, p->err) || !read_expr(p, at, "bound", &a->bound) ||
         !lg_at_uint(at, "tile", &a->tile, p->err) || !lg_at_choice(at, "on", places, &on, p->err) ||
+        !lg_at_choice(at, "fold", folds, &fold, p->err) ||
         !lg_at_string_or(at, "base", NULL, &a->base, p->err)) {
         return false;
     }
@@ -45,6 +55,10 @@ static bool read_axis(reader *p, const lg_at *at, lg_axis *a) {
                           "axis '%s' grows with the request, so its kind "
                           "is not dim",
                           a->name);
+    }
+    if (strcmp(a->kind, kind_of(a->bound)) != 0) {
+        return lg_at_fail(at, "kind", p->err, LB_BAD_VALUE, "is '%s'; the bound of axis '%s' makes it '%s'",
+                          a->kind, a->name, kind_of(a->bound));
     }
     bool capped = on == 1 || on == 2;
     if (a->base != NULL && (fixed || !capped)) {
@@ -62,14 +76,19 @@ static bool read_axis(reader *p, const lg_at *at, lg_axis *a) {
 }
 
 static bool read_smem(reader *p, const lg_at *at, lg_smem *s) {
-    enum { ALIGN_MAX = 1024 };
+    enum { ALIGN_MAX = 1024, WORD_BYTES = 4 };
     if (!lg_at_string(at, "name", &s->name, p->err) ||
         !lg_at_uint(at, "bytes", &s->bytes, p->err) ||
         !lg_at_uint(at, "align", &s->align, p->err)) {
         return false;
     }
-    return (lb_is_pow2(s->align) && s->align <= ALIGN_MAX) ||
-           lg_at_fail(at, "align", p->err, LB_BAD_VALUE, "is no power of two up to %d", ALIGN_MAX);
+    if (!lb_is_pow2(s->align) || s->align > ALIGN_MAX) {
+        return lg_at_fail(at, "align", p->err, LB_BAD_VALUE, "is no power of two up to %d",
+                          ALIGN_MAX);
+    }
+    return s->bytes % WORD_BYTES == 0 ||
+           lg_at_fail(at, "bytes", p->err, LB_BAD_VALUE, "is %" PRIu64 ", not whole words of %d",
+                      s->bytes, WORD_BYTES);
 }
 
 static bool read_param(reader *p, const lg_at *at, lg_param *out) {
@@ -185,6 +204,11 @@ static bool read_axes(reader *p, const lg_at *at, lg_kernel *k) {
     for (uint32_t i = 0; ok && i < k->n_axes; i++) {
         lg_at item = lg_at_item(&list, i);
         ok = read_axis(p, &item, &axes[i]);
+        for (uint32_t j = 0; ok && j < i; j++) { /* covers find axes by their names */
+            ok = strcmp(axes[i].name, axes[j].name) != 0 ||
+                 lg_at_fail(&item, "name", p->err, LB_DUPLICATE, "'%s' is axis %" PRIu32 " too",
+                            axes[i].name, j);
+        }
     }
     k->axes = axes;
     return ok;

@@ -41,6 +41,9 @@ static bool axes_fill(lg_prover *p) {
         if (!lg_prove_eval(p, a->bound, "bound of axis", a->name, &bound)) {
             return false;
         }
+        if (d == 3 && strcmp(a->kind, "kv") == 0 && bound != p->plan->limits.ctx) {
+            return lg_prove_fail(p, "bound of axis", a->name, bound, p->plan->limits.ctx);
+        }
         if (d == 3) {
             continue;
         }

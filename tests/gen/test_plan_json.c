@@ -78,9 +78,9 @@ static const char *const UNREAD[] = {
     "launches.kernels.descriptor.bytes",    "launches.kernels.descriptor.flops",
     "launches.kernels.descriptor.features*", "launches.kernels.descriptor.includes*",
     "launches.kernels.descriptor.tolerance", "launches.kernels.descriptor.reduction",
-    "launches.kernels.descriptor.scratch",   "launches.kernels.descriptor.axes.fold",
+    "launches.kernels.descriptor.scratch",
     "launches.kernels.descriptor.axes.bound", "launches.kernels.descriptor.axes.tile",
-    "launches.kernels.descriptor.axes.name", "launches.kernels.descriptor.axes.kind",
+    "launches.kernels.descriptor.axes.name",
     "launches.kernels.descriptor.axes",      "launches.kernels.descriptor.operands.indexed",
     "launches.kernels.descriptor.operands.align", "launches.kernels.descriptor.covers.cols.tile",
     "launches.kernels.family",  "launches.launches.name",      "launches.launches.layer",
@@ -282,6 +282,12 @@ static void messages_have_the_path(void **state) {
             "launches.json.kernels[0].descriptor.axes[0]");
     refused("\"bound\": \"T\"", "\"bound\": \"T +\"", true, LB_SYNTAX,
             "launches.json.kernels[0].descriptor.axes[0].bound");
+    refused("\"kind\": \"rows\"", "\"kind\": \"logits\"", true, LB_BAD_VALUE,
+            "axes[0].kind: is 'logits'; the bound of axis 'rows' makes it 'rows'");
+    refused("\"fold\": \"none\"", "\"fold\": \"sum\"", true, LB_BAD_VALUE,
+            "launches.json.kernels[0].descriptor.axes[0].fold");
+    refused("\"name\": \"strips\"", "\"name\": \"rows\"", true, LB_DUPLICATE,
+            "axes[1].name: 'rows' is axis 0 too");
 }
 
 int main(void) {
