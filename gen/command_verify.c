@@ -245,6 +245,8 @@ static bool check_all(lg_context *c, const char *dir, verified *v, lb_err *err) 
            lg_program_lists(dir, &v->p, c->arena, err) &&
            check_image(c, dir, v->p.manifest, &v->image, err) &&
            lg_program_read(dir, c->arena, &v->p, err) &&
+           lg_program_texts(dir, &v->p, c->arena, err) &&
+           lg_program_info(dir, &v->p, c->arena, err) &&
            check_cubins(c, dir, v->p.plan, &v->cubins, err);
 }
 

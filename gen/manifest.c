@@ -10,6 +10,7 @@
 enum { MANIFEST_BYTES_MAX = 16 << 20, JSON_BYTES_MAX = 256 << 20 };
 
 static const char DIGEST_KEY[] = "manifest_sha256";
+static const char FILES_KEY[] = "emitted";
 
 static bool hex_of(const void *data, size_t n, char hex[LB_DIGEST_HEX_BYTES], lb_err *err) {
     uint8_t digest[LB_DIGEST_BYTES];
@@ -20,12 +21,13 @@ static bool hex_of(const void *data, size_t n, char hex[LB_DIGEST_HEX_BYTES], lb
     return true;
 }
 
-/* The map's entries but the digest. */
-static lg_value *without_digest(lg_builder *b, const lg_value *map) {
+/* The map's entries but the digest and `other` (NULL: none). */
+static lg_value *without_digest(lg_builder *b, const lg_value *map, const char *other) {
     lg_value *copy = lg_build_map(b);
     for (size_t i = 0; map->kind == LG_VALUE_MAP && i < lg_value_count(map); i++) {
         const lg_value_entry *entry = &map->u.map.entries[i];
-        if (strcmp(entry->key->u.string.bytes, DIGEST_KEY) != 0) {
+        const char *key = entry->key->u.string.bytes;
+        if (strcmp(key, DIGEST_KEY) != 0 && (other == NULL || strcmp(key, other) != 0)) {
             lg_build_set_n(b, copy, entry->key->u.string.bytes, entry->key->u.string.n_bytes,
                            entry->value);
         }
@@ -53,12 +55,12 @@ bool lg_manifest_text(const lg_value *info, const lg_manifest_file *files, uint3
     char hex[LB_DIGEST_HEX_BYTES];
     lg_build_init(&b, arena);
     lb_text_init(&t, arena);
-    lg_value *root = without_digest(&b, info);
+    lg_value *root = without_digest(&b, info, NULL);
     lg_value *list = lg_build_array(&b);
     for (uint32_t i = 0; i < n; i++) {
         lg_build_push(&b, list, file_entry(&b, &files[i]));
     }
-    lg_build_set(&b, root, "emitted", list);
+    lg_build_set(&b, root, FILES_KEY, list);
     if (!lg_build_done(&b, err) || !lg_value_to_json(root, &t, err) || !lb_text_done(&t, err) ||
         !hex_of(t.data, t.n_bytes, hex, err)) {
         return false;
@@ -77,7 +79,7 @@ static bool intact(const lg_value *root, const char *text, lb_arena *arena) {
     lb_text_init(&all, arena);
     lb_text_init(&rest, arena);
     const lg_value *digest = lg_value_find(root, DIGEST_KEY);
-    const lg_value *copy = without_digest(&b, root);
+    const lg_value *copy = without_digest(&b, root, NULL);
     return digest != NULL && digest->kind == LG_VALUE_STRING && lg_build_done(&b, NULL) &&
            lg_value_to_json(copy, &rest, NULL) && lb_text_done(&rest, NULL) &&
            hex_of(rest.data, rest.n_bytes, hex, NULL) && strcmp(hex, digest->u.string.bytes) == 0 &&
@@ -119,8 +121,15 @@ bool lg_manifest_is_in(const char *dir, lb_arena *arena) {
     return false;
 }
 
+bool lg_manifest_info(const lg_value *manifest, lb_arena *arena, lb_text *out, lb_err *err) {
+    lg_builder b;
+    lg_build_init(&b, arena);
+    const lg_value *info = without_digest(&b, manifest, FILES_KEY);
+    return lg_build_done(&b, err) && lg_value_to_json(info, out, err);
+}
+
 bool lg_manifest_lists(const lg_value *manifest, const char *path) {
-    const lg_value *list = lg_value_find(manifest, "emitted");
+    const lg_value *list = lg_value_find(manifest, FILES_KEY);
     for (size_t i = 0; list != NULL && list->kind == LG_VALUE_ARRAY && i < list->u.array.n; i++) {
         const lg_value *p = lg_value_find(list->u.array.items[i], "path");
         if (p != NULL && p->kind == LG_VALUE_STRING && strcmp(p->u.string.bytes, path) == 0) {

@@ -28,6 +28,9 @@ bool lg_manifest_read(const char *dir, lb_arena *arena, const lg_value **out, lb
  * intact or not. */
 bool lg_manifest_is_in(const char *dir, lb_arena *arena);
 
+/* The manifest's text without its list of files and its own digest: what the program says of itself too. */
+bool lg_manifest_info(const lg_value *manifest, lb_arena *arena, lb_text *out, lb_err *err);
+
 /* Whether the folder's manifest lists a file of this path. */
 bool lg_manifest_lists(const lg_value *manifest, const char *path);
 

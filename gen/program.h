@@ -18,13 +18,21 @@ bool lg_program_manifest(const char *dir, lb_arena *arena, lg_program *out, lb_e
 bool lg_program_read(const char *dir, lb_arena *arena, lg_program *out, lb_err *err);
 
 /* What the manifest says of limits, arenas, dims, types, counts, target and caches is what the plan
- * has; so a reader of the manifest alone is told what was proved. Model name, recipe, notes, compilers and
- * why the chunk is what it is are words that the plan does not have. LB_DAMAGED otherwise, naming the key. */
+ * has; so a reader of the manifest alone is told what was proved. LB_DAMAGED otherwise, naming the key. */
 bool lg_program_says(const lg_program *p, lb_err *err);
 
 /* The manifest lists the plan's two files, the build file, and every file of the folders that programs
  * are compiled from, so that none escapes its digests. LB_DAMAGED otherwise, naming the file. */
 bool lg_program_lists(const char *dir, const lg_program *p, lb_arena *arena, lb_err *err);
+
+/* The manifest, but for its list of files, is to the byte what the program says of itself (src/model.c):
+ * names, compilers, recipe, notes and the like, which no plan has. LB_DAMAGED otherwise, with both lines. */
+bool lg_program_info(const char *dir, const lg_program *p, lb_arena *arena, lb_err *err);
+
+/* What launches.json says a second time is what the emitted text says: of each kernel its family, launch,
+ * cost, order and headers as the head of its file under src/ has them; of each launch its name and layer as
+ * its op and its weights give them. LB_DAMAGED otherwise, naming key, values and file. */
+bool lg_program_texts(const char *dir, const lg_program *p, lb_arena *arena, lb_err *err);
 
 /* DIR is a folder into which lagen has written a program, and nobody is writing now. */
 bool lg_program_folder(const char *dir, lb_arena *arena, lb_err *err);
