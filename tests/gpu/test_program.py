@@ -18,8 +18,9 @@ import toolkit  # noqa: E402
 from program import LAGEN, OPTIONS, WORK, run  # noqa: E402
 from toolkit import BUILD, ROOT, tap  # noqa: E402
 
-sys.path.insert(0, str(ROOT / "tests" / "server"))
+sys.path[:0] = [str(ROOT / "tests" / n) for n in ("server", "softgpu")]
 import client  # noqa: E402
+import halves  # noqa: E402
 
 HALVES = OPTIONS[: OPTIONS.index("--attn")]  # without --attn: f16
 IDS = [1 + 37 * i % 311 for i in range(75)]
@@ -195,6 +196,8 @@ def prompts_in_f16_are_the_same_however_they_are_cut():
     assert 0 < apart < 0.05**2 * length, (apart, length)  # other roundings, which change some bytes of activations
     for chunk in (7, 1):
         assert logits(gpu / "tiny-cli", env, "--chunk", chunk) == got, chunk
+    soft = halves.build(WORK / "halves", "-m", program.model(), *HALVES)
+    assert logits(soft, None, "--threads", 1) == got, "the CPU program with this attention"
     p = run([gpu / "tiny-cli", "selftest"], env=env)
     assert (
         "same bits as their plain twins" in p.stdout  # rows of no prompt are the CPU's
