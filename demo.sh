@@ -26,7 +26,7 @@ if [ $offline = yes ]; then
 else
     model=build/models/SmolLM2-135M-Instruct.Q4_1.gguf
     question="Give me three tips for staying healthy." ask=() n=5
-    say "1/$n installing what is missing (apt; pip into .venv)"
+    say "1/$n installing what is missing (apt; the model comes by pip, which leaves nothing else)"
     tests/setup.sh demo
 fi
 

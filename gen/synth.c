@@ -149,7 +149,8 @@ static bool can_be_made(const job *j, const tensor *t, lb_err *err) {
     const char *type = lg_qtype_get(t->type)->name;
     if (!lg_payload_has(t->type)) {
         return lb_err_set(err, LB_UNSUPPORTED,
-                          "tensor '%.64s': lagen has neither quantiser nor random payload for type %s",
+                          "tensor '%.64s': lagen has neither quantiser nor random payload for type %s; "
+                          "--header-only needs none",
                           t->name, type);
     }
     return (t->values == NULL && t->mean == 0.0) ||

