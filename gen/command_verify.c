@@ -45,14 +45,19 @@ static bool check_file(lg_context *c, const char *dir, const lg_at *at, lb_err *
     if (!open_part(c, dir, path, &map, err)) {
         return false;
     }
-    bool ok = lb_sha256(map.data, map.n_bytes, digest, err);
-    if (ok) {
-        lb_digest_hex(digest, hex);
-    }
-    bool same = ok && map.n_bytes == bytes && strcmp(hex, want) == 0;
+    const uint64_t there = map.n_bytes;
+    const bool ok = lb_sha256(map.data, map.n_bytes, digest, err);
     lb_unmap(&map);
-    return same || (ok && lb_err_set(err, LB_DAMAGED, "%s: its SHA-256 is %s, the manifest says %s",
-                                     path, hex, want));
+    if (!ok) {
+        return false;
+    }
+    lb_digest_hex(digest, hex);
+    if (there != bytes) {
+        return lb_err_set(err, LB_DAMAGED, "%s: it has %" PRIu64 " bytes, the manifest says %" PRIu64,
+                          path, there, bytes);
+    }
+    return strcmp(hex, want) == 0 ||
+           lb_err_set(err, LB_DAMAGED, "%s: its SHA-256 is %s, the manifest says %s", path, hex, want);
 }
 
 static bool check_files(lg_context *c, const char *dir, const lg_value *manifest, size_t *n,

@@ -555,6 +555,11 @@ def verify_believes_no_manifest():
             words += "src/model.c says" in p.stderr
             tried += 1
         assert tried > 25 and words > 4, (tried, words)
+        for i, entry in enumerate(json.loads(text)["emitted"][:300:100]):
+            for key, other, says in (("path", entry["path"] + "x", "No such file"), ("bytes", entry["bytes"] + 1, "bytes, the manifest"),
+                                     ("sha256", entry["sha256"][::-1], "its SHA-256 is")):
+                p = bent_manifest(out, text, ("emitted", 100 * i, key), other)
+                assert p.returncode == 3 and entry["path"] in p.stderr and says in p.stderr, p.stderr
         (out / "manifest.json").write_text(text)
         assert lagen("verify", out).returncode == 0
 
