@@ -27,6 +27,17 @@ static bool open_part(lg_context *c, const char *dir, const char *path, lb_map *
     return lb_map_file(full, map, err);
 }
 
+/* Looked at first: a file may be of any length by now, and a digest reads all of it. */
+static bool length_is(const char *path, uint64_t there, uint64_t want, lb_err *err) {
+    return there == want ||
+           lb_err_set(err, LB_DAMAGED, "%s: it has %" PRIu64 " bytes, the manifest says %" PRIu64,
+                      path, there, want);
+}
+
+static bool goes_on(const lg_context *c, lb_err *err) {
+    return *c->stop == 0 || lb_err_set(err, LB_CANCELLED, "stopped");
+}
+
 /* SHA-256 of a file against what the manifest says. */
 static bool check_file(lg_context *c, const char *dir, const lg_at *at, lb_err *err) {
     const char *path = NULL;
@@ -45,17 +56,13 @@ static bool check_file(lg_context *c, const char *dir, const lg_at *at, lb_err *
     if (!open_part(c, dir, path, &map, err)) {
         return false;
     }
-    const uint64_t there = map.n_bytes;
-    const bool ok = lb_sha256(map.data, map.n_bytes, digest, err);
+    const bool ok = length_is(path, map.n_bytes, bytes, err) &&
+                    lb_sha256(map.data, map.n_bytes, digest, err);
     lb_unmap(&map);
     if (!ok) {
         return false;
     }
     lb_digest_hex(digest, hex);
-    if (there != bytes) {
-        return lb_err_set(err, LB_DAMAGED, "%s: it has %" PRIu64 " bytes, the manifest says %" PRIu64,
-                          path, there, bytes);
-    }
     return strcmp(hex, want) == 0 ||
            lb_err_set(err, LB_DAMAGED, "%s: its SHA-256 is %s, the manifest says %s", path, hex, want);
 }
@@ -69,10 +76,32 @@ static bool check_files(lg_context *c, const char *dir, const lg_value *manifest
     }
     for (size_t i = 0; i < *n; i++) {
         lg_at at = lg_at_item(&list, i);
-        if (!check_file(c, dir, &at, err)) {
+        if (!goes_on(c, err) || !check_file(c, dir, &at, err)) {
             return false;
         }
     }
+    return true;
+}
+
+/* The digest of the whole image, piece by piece: tens of gigabytes take a while, and Ctrl-C ends it. */
+static bool image_digest(lg_context *c, const lb_map *map, char hex[LB_DIGEST_HEX_BYTES],
+                         lb_err *err) {
+    const uint64_t n = lb_digest_n_pieces(map->n_bytes);
+    uint8_t all[LB_DIGEST_BYTES];
+    uint8_t *pieces = lb_alloc_n(c->arena, n, LB_DIGEST_BYTES, err);
+    for (uint64_t i = 0; pieces != NULL && i < n; i++) {
+        const uint64_t at = i * LB_DIGEST_PIECE_BYTES;
+        const uint64_t left = map->n_bytes - at;
+        const size_t here = left < LB_DIGEST_PIECE_BYTES ? (size_t)left : LB_DIGEST_PIECE_BYTES;
+        if (!goes_on(c, err) ||
+            !lb_sha256(map->data + at, here, pieces + i * LB_DIGEST_BYTES, err)) {
+            return false;
+        }
+    }
+    if (pieces == NULL || !lb_digest_root(pieces, map->n_bytes, all, err)) {
+        return false;
+    }
+    lb_digest_hex(all, hex);
     return true;
 }
 
@@ -82,8 +111,12 @@ static bool check_image(lg_context *c, const char *dir, const lg_value *manifest
     lg_at root = lg_at_root("manifest.json", manifest);
     const char *want = NULL;
     bool linked = false;
+    uint64_t bytes = 0;
+    lg_at arenas;
     if (!lg_at_string_or(&root, "image_sha256_tree", NULL, &want, err) ||
-        !lg_at_bool(&root, "weights_linked", &linked, err)) {
+        !lg_at_bool(&root, "weights_linked", &linked, err) ||
+        !lg_at_key(&root, "arenas", &arenas, err) ||
+        !lg_at_uint(&arenas, LG_ARENA_NAMES[LG_ARENA_WEIGHTS], &bytes, err)) {
         return false;
     }
     if (linked == (want != NULL)) {
@@ -96,17 +129,15 @@ static bool check_image(lg_context *c, const char *dir, const lg_value *manifest
         return true;
     }
     lb_map map = {0};
-    uint8_t digest[LB_DIGEST_BYTES];
     char hex[LB_DIGEST_HEX_BYTES] = "";
     if (!open_part(c, dir, "weights.bin", &map, err)) {
         return false;
     }
-    bool ok = lb_digest_tree(map.data, map.n_bytes, digest, err);
+    bool ok = length_is("weights.bin", map.n_bytes, bytes, err) && image_digest(c, &map, hex, err);
     lb_unmap(&map);
     if (!ok) {
         return false;
     }
-    lb_digest_hex(digest, hex);
     *what = "weight image has its digest";
     return strcmp(hex, want) == 0 ||
            lb_err_set(err, LB_DAMAGED, "weights.bin: its digest is %s, the manifest says %s", hex,

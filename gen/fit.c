@@ -234,6 +234,15 @@ static bool take_ctx(fitter *f, lg_limits l, lg_fit *fit) {
     return take(f, l, KNOB_CTX, m.value, fit);
 }
 
+/* Context and slots of the nearest are known: the chunk grows into what room is left. */
+static bool grow_chunk(fitter *f, lg_fit *fit) {
+    const lg_limits l = fit->nearest.limits;
+    const uint64_t asked = fit->need.limits.chunk;
+    lg_most m;
+    return most(f, &l, KNOB_CHUNK, l.chunk, asked < l.ctx ? asked : l.ctx, "", &m) &&
+           (m.value <= l.chunk || take(f, l, KNOB_CHUNK, m.value, fit));
+}
+
 static bool nearest(fitter *f, lg_fit *fit) {
     const lg_limits *asked = &fit->need.limits;
     const uint64_t slots[] = {asked->slots, 1};
@@ -252,7 +261,7 @@ static bool nearest(fitter *f, lg_fit *fit) {
             }
         }
     }
-    return true;
+    return !fit->near || fit->nearest.limits.chunk >= SMALL_CHUNK || grow_chunk(f, fit);
 }
 
 /* Both pools. */

@@ -25,8 +25,8 @@ typedef struct lg_fit {
     bool asked, fits; /* a pool was named; all that were suffice. The rest only if one was: */
     lg_most ctx, chunk, slots;
     bool near;       /* it does not fit, and `nearest` does */
-    lg_need nearest; /* asked's slots and context with a smaller chunk, else with less context, else
-                        one slot; with as much of what is made smaller as fits */
+    lg_need nearest; /* asked's slots and context with a smaller chunk of at least 64, else with less
+                        context, else one slot; with as much of what is made smaller as fits */
     lg_need least;   /* one slot of one token: no program of this model needs less */
 } lg_fit;
 

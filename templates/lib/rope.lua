@@ -11,6 +11,7 @@ local M = {}
 
 -- A program multiplies with magnitudes in f32, where the smallest numbers are 0.
 local LEAST_MAGNITUDE, MOST_MAGNITUDE = 1e-6, 1e6
+local MOST_BETA = 1e6
 
 local function clamp01(x)
   return math.max(0.0, math.min(1.0, x))
@@ -74,8 +75,8 @@ local function betas(g, prefix, asked)
     return 32.0, 1.0
   end
   if how == "key" then
-    local fast = g:number(prefix .. "rope.scaling.yarn_beta_fast", 0, 1e6)
-    local slow = g:number(prefix .. "rope.scaling.yarn_beta_slow", 0, 1e6)
+    local fast = g:number(prefix .. "rope.scaling.yarn_beta_fast", 0, MOST_BETA)
+    local slow = g:number(prefix .. "rope.scaling.yarn_beta_slow", 0, MOST_BETA)
     if not (fast > slow and slow > 0) then
       fail(string.format("keys '%srope.scaling.yarn_beta_fast' and '%srope.scaling.yarn_beta_slow' are %g and %g; "
         .. "the first must be above the second, and that above 0", prefix, prefix, fast, slow))
@@ -98,8 +99,8 @@ local function numbers_asked(g)
   if pair ~= "fixed" and pair ~= "key" then
     local fast, slow = string.match(pair, "^([%d.]+),([%d.]+)$")
     fast, slow = fast and tonumber(fast), slow and tonumber(slow)
-    if not (fast and slow and fast > slow and slow > 0) then
-      wrong_option("--rope-beta: '" .. pair .. "' is neither fixed nor key nor FAST,SLOW with FAST above SLOW above 0")
+    if not (fast and slow and fast > slow and slow > 0 and fast <= MOST_BETA) then
+      wrong_option("--rope-beta: '" .. pair .. "' is neither fixed nor key nor FAST,SLOW with 1e6 >= FAST > SLOW > 0")
     end
     asked.fast, asked.slow = fast + 0.0, slow + 0.0
   end

@@ -83,6 +83,7 @@ ISA_FN iq4_nl_word iq4_nl_load(const uint8_t *atom, uint32_t nq, uint32_t g, uin
 
 ISA_FN iq4_nl_raw iq4_nl_load_scale(const uint8_t *atom, uint32_t nq, uint32_t g, uint32_t row) {
     iq4_nl_raw r;
+    (void)nq;
     r.d = isa_load_w16(${atom("d")} + g * 32 + row * 2);
     return r;
 }

@@ -79,6 +79,7 @@ ISA_FN q4_0_word q4_0_load(const uint8_t *atom, uint32_t nq, uint32_t g, uint32_
 
 ISA_FN q4_0_raw q4_0_load_scale(const uint8_t *atom, uint32_t nq, uint32_t g, uint32_t row) {
     q4_0_raw r;
+    (void)nq;
     r.d = isa_load_w16(${atom("d")} + g * 32 + row * 2);
     return r;
 }

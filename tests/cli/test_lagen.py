@@ -488,6 +488,19 @@ def verify_sees_every_damaged_file():
         damaged(out, "manifest.json", flip(at))
 
 
+def a_length_is_seen_before_a_digest():
+    """A file may have become a terabyte, of which nobody wants the digest."""
+    out = FOLDER / "long"
+    emit(out)
+    for name in ("src/step.c", "weights.bin"):
+        size = (out / name).stat().st_size
+        os.truncate(out / name, 1 << 40)
+        p = subprocess.run([LAGEN, "verify", out], capture_output=True, text=True, timeout=20)
+        os.truncate(out / name, size)
+        assert p.returncode == 3 and f"{name}: it has {1 << 40} bytes, the manifest says {size}" in p.stderr, p.stderr
+    assert lagen("verify", out).returncode == 0
+
+
 def verify_proves_and_does_not_believe():
     """A plan that is wrong in itself, with every digest right."""
     out = FOLDER / "forged"
@@ -686,7 +699,8 @@ def main():
                  emitted_folder_has_its_digests, linked_weights_need_no_image, a_model_of_one_layer_and_odd_name,
                  stopping_synth_leaves_nothing, stopping_a_pack_leaves_nothing, a_failed_emit_keeps_the_old_program,
                  a_closed_pipe_is_no_crash, verify_accepts_what_was_emitted, verify_sees_every_damaged_file,
-                 verify_proves_and_does_not_believe, verify_believes_no_manifest,
+                 a_length_is_seen_before_a_digest, verify_proves_and_does_not_believe,
+                 verify_believes_no_manifest,
                  verify_sees_files_that_no_manifest_lists, wrong_models_are_refused, unused_tensors_are_a_warning,
                  tied_and_untied_outputs):
         t.run(test)

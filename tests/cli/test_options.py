@@ -86,7 +86,7 @@ MODEL = {
                             ("nan", "1e999", "-1", "0", "9.9e-7", "1.01e6")],
                           ("key", 1, "--rope-mscale and --rope-beta say how YaRN is read; this model's"),
                           says=" is neither formula nor key nor a number from 1e-6 to 1e6"),
-    "--rope-beta": Word(*[(v, 2, f"'{v}' is neither fixed") for v in ("1", "1,2,3", "1,nan", "1,2")],
+    "--rope-beta": Word(*[(v, 2, f"'{v}' is neither fixed") for v in ("1", "1,2,3", "1,nan", "1,2", "1000001,1", "9" * 30 + ",1")],
                         ("key", 1, "--rope-mscale and --rope-beta say how YaRN is read; this model's"),
                         says=" is neither fixed nor key nor FAST,SLOW")}
 EMIT = {

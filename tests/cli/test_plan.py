@@ -163,6 +163,8 @@ def check_answer(model, p, arch):
         n = fit["nearest"]
         assert again(ctx=n["ctx"], chunk=n["chunk"], slots=n["slots"]), n
         assert n["ctx"] <= limits["ctx"] and n["chunk"] <= limits["chunk"] and n["slots"] in (limits["slots"], 1)
+        if n["chunk"] < min(64, limits["chunk"], n["ctx"]):  # the steps are no smaller than they have to be
+            assert not again(ctx=n["ctx"], chunk=n["chunk"] + 1, slots=n["slots"]), n
     elif not enough:
         assert not again(ctx=1, chunk=1, slots=1)
     for key, m in fit["largest"].items():
@@ -196,6 +198,17 @@ def answers_hold_when_planned_again():
                 seen.add((answer["fit"]["fits"], "nearest" in answer["fit"]))
                 check_answer(model, answer, arch)
     assert len(seen) > 1, seen
+
+
+def the_nearest_of_short_contexts():
+    """Contexts too short for a chunk of 64, with a byte too few for what was asked."""
+    for recipe, ctx, slots in (("llama-moe", 100, 4), ("llama-moe", 16, 1), ("llama-tiny", 63, 1)):
+        model = header(recipe)
+        options = ["--ctx", ctx, "--slots", slots, "--chunk", ctx]
+        need = plan(model, *options, arch="x86-64-v3")["pools"]["ram"]
+        answer = plan(model, *options, "--ram", need - 1, arch="x86-64-v3")
+        assert answer["fit"]["nearest"]["chunk"] > 1, answer["fit"]
+        check_answer(model, answer, "x86-64-v3")
 
 
 def seconds_of(*arguments):
@@ -430,8 +443,8 @@ def cached_and_new():
 
 
 TESTS = (kv_bytes_for_each_context, an_expert_layer_for_each_quant, whole_files, pools_are_sums, costs_are_differences,
-         answers_hold_when_planned_again, an_answer_costs_a_few_plans, the_question_of_16_and_31_gib, what_binds_is_named,
-         an_unread_answer_is_no_answer, totals_have_one_name, pools_that_a_row_does_not_have,
+         answers_hold_when_planned_again, the_nearest_of_short_contexts, an_answer_costs_a_few_plans,
+         the_question_of_16_and_31_gib, what_binds_is_named, an_unread_answer_is_no_answer, totals_have_one_name, pools_that_a_row_does_not_have,
          a_build_that_does_not_fit_is_refused, a_chunk_is_chosen_and_says_why, a_chosen_chunk_leaves_room,
          the_asked_context, no_scores, no_dequantised_copy, unknown_pattern, bytes_not_layers, all_experts_count, a_million_tokens,
          cached_and_new)
