@@ -127,6 +127,33 @@ def a_refusal_is_seen_and_named(t, table):
     t.run(test)
 
 
+def picks_on_y(step, k):
+    """The sorted experts' first launch in step.c, and what stands there with rows times picks on axis y: the seeds' tiling."""
+    begin = step.index("static bool run_k_moe_matmul")
+    body = step[begin:step.index("return rt_cuda_launch", begin)]
+    return body, re.sub(r"\(uint32_t\)\(\d+ull\),", f"(uint32_t)(T * {k}ull),", body, count=1)
+
+
+def rows_times_picks_fail_at_their_edge(t, table, recipe, k, edge):
+    """Ten or eight picks a row, untiled on y: `edge` rows are refused as hardware refuses them, one row less is not; as planned
+    all are taken."""
+    def test():
+        options = ["--chunk", edge + 8, "--ctx", 16384]
+        settings(table["sm_121a"], FOLDER / "device")
+        env = dict(os.environ, LAGEN_CUDA_DRIVER=str(RECORDER), LAGEN_RECORDER=str(FOLDER / "device"))
+        out = program(FOLDER / f"{recipe}.gguf", "sm_121a", *options)
+        assert f"every number of rows from 1 to {edge + 8}," in run(out / "cli", "selftest", "--launches", env=env)
+        bend = picks_on_y((out / "src" / "step.c").read_text(), k)
+        assert bend[0] != bend[1]
+        out = program(FOLDER / f"{recipe}.gguf", "sm_121a", *options, bend=bend)
+        p = subprocess.run([out / "cli", "selftest", "--launches"], env=env, capture_output=True, text=True)
+        assert p.returncode == 1 and f"{edge} rows of 1 sequences" in p.stderr, p.stderr
+        assert f"x {edge * k} x 1, T={edge}: cuLaunchKernelEx: CUDA_ERROR_INVALID_VALUE" in p.stderr, p.stderr
+
+    test.__name__ = f"{recipe}: {k} picks a row on axis y fail at {edge} rows and not at {edge - 1}"
+    t.run(test)
+
+
 def planned_bytes_are_allocated(t, table):
     """What plan says is what the program asks the driver for, before its first launch and never again: for contexts and chunks
     far apart, for both types of caches."""
@@ -196,6 +223,9 @@ def main():
         for recipe in recipes:
             check(t, recipe, arch, table, *(() if ALL or arch == "sm_121a" else ("--chunk", 64, "--slots", 3)))
     a_refusal_is_seen_and_named(t, table)
+    run(LAGEN, "synth", "synth/laguna-xs", "--header-only", "-o", FOLDER / "laguna-xs.gguf")
+    for recipe, picks, edge in (("laguna-s", 10, 6554), ("laguna-xs", 8, 8192)):
+        rows_times_picks_fail_at_their_edge(t, table, recipe, picks, edge)
     planned_bytes_are_allocated(t, table)
     other_boxes_say_what_is_there_and_what_was_expected(t, table)
     WORK.cleanup()
