@@ -229,7 +229,7 @@ ${when("my_t < " .. rows.count, in_atom("my_g", K, a, 8, K % 256 // 32))}
 %%template begin(list, K, n, at)
 /* The first atoms of the strip, as many as there are stages but one. */
 unsigned char *stages = isa_smem(${at.stages});
-% if K > 256 then
+% if K > 256 or n == 1 then
 const uint32_t atom_bytes = ${by_type(list, function(quant) return quant.kind == "int" and tostring(descr.atoms(quant, K).bytes) or "0" end)};
 % end
 % for a = 0, math.min(n - 1, ceil_div(K, 256)) - 1 do

@@ -355,17 +355,24 @@ def what_replay_lacks_is_named():
 def steps_of_another_cpu_are_not_run():
     """The host side is for a CPU that this machine is not: verify says so, and what could run it."""
     folder = gpu_program()
-    path = folder / "manifest.json"
-    good = path.read_text()
+    path, source = folder / "manifest.json", folder / "src" / "model.c"
+    good, model = path.read_text(), source.read_bytes()
     other, machine = ("x86-64-v3", "x86_64") if platform.machine() == "aarch64" else ("aarch64-v8.2", "aarch64")
     text = re.sub(r'"host": "[^"]*"', f'"host": "{other}"', good)
+    quoted = f'\\"host\\": \\"{other}\\"'.encode()  # in the program's own copy
+    bent = re.sub(rb'\\"host\\": \\"[^"]*\\"', lambda m: quoted, model)
+    assert bent != model
+    entry = r'("path": "src/model.c",\s*"bytes": )\d+(,\s*"sha256": ")[0-9a-f]{64}'
+    text = re.sub(entry, lambda m: f"{m[1]}{len(bent)}{m[2]}{hashlib.sha256(bent).hexdigest()}", text)
     bare = re.sub(r',\s*"manifest_sha256": "[0-9a-f]{64}"', "", text)
     digest = hashlib.sha256(bare.encode()).hexdigest()
     path.write_text(re.sub(r'("manifest_sha256": ")[0-9a-f]{64}', rf"\g<1>{digest}", text))
     try:
+        source.write_bytes(bent)
         p = run([LAGEN, "verify", "--replay", folder])
     finally:
         path.write_text(good)
+        source.write_bytes(model)
     assert f"its own steps were not run: its host side is for {machine}, this is {platform.machine()}; qemu-user" in p.stdout, p.stdout
 
 

@@ -75,9 +75,8 @@ def windows_gates_and_experts():
     """Laguna: windows of 13 and 8 more and less by one, chunks longer than the window, experts of which some get no rows."""
     if "LAGEN_TEST_ALL" not in os.environ:
         raise tap.Skip("LAGEN_TEST_ALL is not set: minutes")
-    for recipe in ("laguna-odd", "laguna-w8"):
-        for kv in ("f16", "q8_0"):
-            same_bits(f"steps_{recipe}_{kv}", model(recipe), ["several", *LENGTHS, 12, 13, 14], "--kv", kv)
+    for recipe, kv in (("laguna-odd", "f16"), ("laguna-w8", "f16"), ("laguna-w8", "q8_0")):  # q8_0 wants heads of whole 32s
+        same_bits(f"steps_{recipe}_{kv}", model(recipe), ["several", *LENGTHS, 12, 13, 14], "--kv", kv)
 
 
 TESTS = [small_models_at_every_length, rows_of_576_and_a_vocabulary_of_32001, windows_gates_and_experts]
