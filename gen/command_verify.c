@@ -83,28 +83,6 @@ static bool check_files(lg_context *c, const char *dir, const lg_value *manifest
     return true;
 }
 
-/* The digest of the whole image, piece by piece: tens of gigabytes take a while, and Ctrl-C ends it. */
-static bool image_digest(lg_context *c, const lb_map *map, char hex[LB_DIGEST_HEX_BYTES],
-                         lb_err *err) {
-    const uint64_t n = lb_digest_n_pieces(map->n_bytes);
-    uint8_t all[LB_DIGEST_BYTES];
-    uint8_t *pieces = lb_alloc_n(c->arena, n, LB_DIGEST_BYTES, err);
-    for (uint64_t i = 0; pieces != NULL && i < n; i++) {
-        const uint64_t at = i * LB_DIGEST_PIECE_BYTES;
-        const uint64_t left = map->n_bytes - at;
-        const size_t here = left < LB_DIGEST_PIECE_BYTES ? (size_t)left : LB_DIGEST_PIECE_BYTES;
-        if (!goes_on(c, err) ||
-            !lb_sha256(map->data + at, here, pieces + i * LB_DIGEST_BYTES, err)) {
-            return false;
-        }
-    }
-    if (pieces == NULL || !lb_digest_root(pieces, map->n_bytes, all, err)) {
-        return false;
-    }
-    lb_digest_hex(all, hex);
-    return true;
-}
-
 /* The packed image, by the tree digest that the program itself checks at start. */
 static bool check_image(lg_context *c, const char *dir, const lg_value *manifest, const char **what,
                         lb_err *err) {
@@ -129,15 +107,18 @@ static bool check_image(lg_context *c, const char *dir, const lg_value *manifest
         return true;
     }
     lb_map map = {0};
+    uint8_t digest[LB_DIGEST_BYTES];
     char hex[LB_DIGEST_HEX_BYTES] = "";
     if (!open_part(c, dir, "weights.bin", &map, err)) {
         return false;
     }
-    bool ok = length_is("weights.bin", map.n_bytes, bytes, err) && image_digest(c, &map, hex, err);
+    bool ok = length_is("weights.bin", map.n_bytes, bytes, err) &&
+              lb_digest_tree_until(map.data, map.n_bytes, c->stop, digest, err);
     lb_unmap(&map);
     if (!ok) {
         return false;
     }
+    lb_digest_hex(digest, hex);
     *what = "weight image has its digest";
     return strcmp(hex, want) == 0 ||
            lb_err_set(err, LB_DAMAGED, "weights.bin: its digest is %s, the manifest says %s", hex,

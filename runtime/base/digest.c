@@ -31,13 +31,14 @@ static bool begin_root(EVP_MD_CTX *c, uint64_t n_bytes) {
            EVP_DigestUpdate(c, size, sizeof size) == 1;
 }
 
-/* The root over given piece digests, or (pieces NULL) over pieces of `data` hashed on the way. */
+/* The root over given piece digests, or (pieces NULL) over pieces of `data` hashed on the way, until
+ * *stop (which may be NULL) is set. */
 static bool root(const uint8_t *pieces, const uint8_t *data, uint64_t n_bytes,
-                 uint8_t out[LB_DIGEST_BYTES]) {
+                 const volatile sig_atomic_t *stop, uint8_t out[LB_DIGEST_BYTES]) {
     EVP_MD_CTX *c = EVP_MD_CTX_new();
     bool ok = c != NULL && begin_root(c, n_bytes);
     uint64_t n_pieces = lb_digest_n_pieces(n_bytes);
-    for (uint64_t i = 0; ok && i < n_pieces; i++) {
+    for (uint64_t i = 0; ok && i < n_pieces && (stop == NULL || *stop == 0); i++) {
         uint8_t own[LB_DIGEST_BYTES];
         const uint8_t *d = own;
         if (pieces != NULL) {
@@ -56,12 +57,25 @@ static bool root(const uint8_t *pieces, const uint8_t *data, uint64_t n_bytes,
 
 bool lb_digest_root(const uint8_t *pieces, uint64_t n_bytes, uint8_t out[LB_DIGEST_BYTES],
                   lb_err *err) {
-    return root(pieces != NULL ? pieces : (const uint8_t *)"", NULL, n_bytes, out) ||
+    return root(pieces != NULL ? pieces : (const uint8_t *)"", NULL, n_bytes, NULL, out) ||
            crypto_failed(err);
 }
 
 bool lb_digest_tree(const void *data, uint64_t n_bytes, uint8_t out[LB_DIGEST_BYTES], lb_err *err) {
-    return root(NULL, data, n_bytes, out) || crypto_failed(err);
+    return lb_digest_tree_until(data, n_bytes, NULL, out, err);
+}
+
+bool lb_digest_tree_until(const void *data, uint64_t n_bytes, const volatile sig_atomic_t *stop,
+                          uint8_t out[LB_DIGEST_BYTES], lb_err *err) {
+    uint8_t got[LB_DIGEST_BYTES];
+    if (!root(NULL, data, n_bytes, stop, got)) {
+        return crypto_failed(err);
+    }
+    if (stop != NULL && *stop != 0) {
+        return lb_err_set(err, LB_CANCELLED, "stopped");
+    }
+    memcpy(out, got, sizeof got);
+    return true;
 }
 
 bool lb_digest_sample(uint8_t chain[LB_DIGEST_BYTES], const uint8_t *data, uint64_t n_bytes,

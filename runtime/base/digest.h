@@ -8,6 +8,7 @@
 #ifndef LB_DIGEST_H
 #define LB_DIGEST_H
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -31,6 +32,10 @@ bool lb_digest_root(const uint8_t *pieces, uint64_t n_bytes, uint8_t out[LB_DIGE
 
 /* The tree's digest of data in memory, by the calling thread alone. */
 bool lb_digest_tree(const void *data, uint64_t n_bytes, uint8_t out[LB_DIGEST_BYTES], lb_err *err);
+
+/* The same, given up with LB_CANCELLED at the next piece once *stop is set: of tens of gigabytes. */
+bool lb_digest_tree_until(const void *data, uint64_t n_bytes, const volatile sig_atomic_t *stop,
+                          uint8_t out[LB_DIGEST_BYTES], lb_err *err);
 
 /* One more piece into a chain that begins as zeros: chain = SHA-256(chain || its length as 8 bytes
  * little-endian || its first and its last 64 bytes, or all of it). Tells files of equal size apart

@@ -1,21 +1,13 @@
 -- term.lua -- C text of terms with numbers that are known while text is made, without those that do nothing.
 local M = {}
 
-function M.times(a, n)
-  return n == 1 and a or a .. " * " .. n
+-- Appends an operation with a number, but for the one that changes nothing.
+local function unless(idle, operation)
+  return function(a, n) return n == idle and a or a .. operation .. n end
 end
 
-function M.plus(a, n)
-  return n == 0 and a or a .. " + " .. n
-end
-
-function M.minus(a, n)
-  return n == 0 and a or a .. " - " .. n
-end
-
-function M.over(a, n)
-  return n == 1 and a or a .. " / " .. n
-end
+M.times, M.over = unless(1, " * "), unless(1, " / ")
+M.plus, M.minus = unless(0, " + "), unless(0, " - ")
 
 function M.mod(a, n)
   return n == 1 and "0" or a .. " % " .. n

@@ -71,10 +71,27 @@ static void tree_is_as_defined(void **state) {
     free(data);
 }
 
+static void a_stopped_tree_leaves_its_place_alone(void **state) {
+    (void)state;
+    const uint8_t data[3] = {1, 2, 3};
+    uint8_t want[LB_DIGEST_BYTES];
+    uint8_t got[LB_DIGEST_BYTES] = {7};
+    volatile sig_atomic_t stop = 1;
+    lb_err e = {0};
+    assert_true(lb_digest_tree(data, sizeof data, want, NULL));
+    assert_false(lb_digest_tree_until(data, sizeof data, &stop, got, &e));
+    assert_int_equal(e.code, LB_CANCELLED);
+    assert_int_equal(got[0], 7);
+    stop = 0;
+    assert_true(lb_digest_tree_until(data, sizeof data, &stop, got, &e));
+    assert_memory_equal(got, want, LB_DIGEST_BYTES);
+}
+
 int main(void) {
     cmocka_set_message_output(CM_OUTPUT_TAP);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sha256_known_answers),
+        cmocka_unit_test(a_stopped_tree_leaves_its_place_alone),
         cmocka_unit_test(tree_is_as_defined),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -18,6 +18,7 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tests" / "oracle"), str(ROOT / "tests" / "gen"), str(ROOT / "tests" / "fuzz")]
 
+import forge
 import tap
 from make_corpus import U32, key
 from test_hostile import tiny
@@ -514,17 +515,16 @@ def verify_proves_and_does_not_believe():
         forged = text.replace(old, new, 1)
         assert forged != text, f"{name}: no {old}"
         (out / name).write_text(forged)
-        forge_manifest(out, name)
+        forge.seal(out, name)
         p = lagen("verify", out)
         (out / name).write_text(text)
-        forge_manifest(out, name)
+        forge.seal(out, name)
         assert p.returncode == 3 and says in p.stderr, f"{name}: {new} was believed: {p.stderr}"
     for old, new in ((r',\s*"image_sha256_tree": "[0-9a-f]{64}"', ""), (r'"weights_linked": false', '"weights_linked": true')):
         text = (out / "manifest.json").read_text()
         forged = re.sub(old, new, text)
         assert forged != text, old
-        (out / "manifest.json").write_text(forged)
-        forge_manifest(out, "memory.json")
+        forge.seal(out, text=forged)
         p = lagen("verify", out)
         (out / "manifest.json").write_text(text)
         assert p.returncode == 3 and "weights_linked" in p.stderr, p.stderr
@@ -547,8 +547,7 @@ def bent_manifest(out, text, path, value):
     for key in path[:-1]:
         at = at[key]
     at[path[-1]] = value
-    (out / "manifest.json").write_text(json.dumps(tree, indent=2, ensure_ascii=False) + "\n")
-    forge_manifest(out, "memory.json")
+    forge.seal(out, text=json.dumps(tree, indent=2, ensure_ascii=False) + "\n")
     return lagen("verify", out)
 
 
@@ -584,8 +583,7 @@ def verify_sees_files_that_no_manifest_lists():
     for name in ("src/step.c", "runtime/base/num.h", "launches.json", "memory.json", "build.ninja"):
         tree = json.loads(text)
         tree["emitted"] = [f for f in tree["emitted"] if f["path"] != name]
-        (out / "manifest.json").write_text(json.dumps(tree, indent=2, ensure_ascii=False) + "\n")
-        forge_manifest(out, "memory.json")
+        forge.seal(out, text=json.dumps(tree, indent=2, ensure_ascii=False) + "\n")
         good = (out / name).read_bytes()
         (out / name).write_bytes(good + b"\n")
         p = lagen("verify", out)
@@ -600,19 +598,6 @@ def verify_sees_files_that_no_manifest_lists():
         path.unlink()
         assert p.returncode == 3 and f"{name}: the manifest does not list it" in p.stderr, p.stderr
     assert lagen("verify", out).returncode == 0
-
-
-def forge_manifest(out, name):
-    """Gives the manifest the right digests for what is in the folder now."""
-    import hashlib
-    path = out / "manifest.json"
-    text = path.read_text()
-    data = (out / name).read_bytes()
-    entry = re.compile(r'("path": "' + re.escape(name) + r'",\s*"bytes": )\d+(,\s*"sha256": ")[0-9a-f]{64}')
-    text = entry.sub(lambda m: f"{m[1]}{len(data)}{m[2]}{hashlib.sha256(data).hexdigest()}", text)
-    bare = re.sub(r',\s*"manifest_sha256": "[0-9a-f]{64}"', "", text)
-    digest = hashlib.sha256(bare.encode()).hexdigest()
-    path.write_text(re.sub(r'("manifest_sha256": ")[0-9a-f]{64}', rf"\g<1>{digest}", text))
 
 
 # ---- what a model file may say (cases B)

@@ -3,7 +3,6 @@ right again, and it is refused: the first for a CPU, one from the middle for a G
 
     test_verify.py [LAGEN] [--all]     --all: every scalar, in every way here (an hour)"""
 import concurrent.futures
-import hashlib
 import json
 import os
 import pathlib
@@ -17,6 +16,7 @@ import threading
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "oracle"))
 
+import forge
 import tap
 
 ALL = "--all" in sys.argv[1:]
@@ -96,7 +96,7 @@ class Program:
         manifest["emitted"] = [f for f in manifest["emitted"] if not f["path"].startswith(("runtime/", "src/lib/", "src/plain/"))]
         for name in ("lib", "plain"):
             shutil.rmtree(self.one / "src" / name, ignore_errors=True)
-        self.manifest = manifest
+        forge.seal(self.one, text=json.dumps(manifest, indent=2, ensure_ascii=False) + "\n")
         self.texts = {n: (self.one / n).read_text() for n in ("memory.json", "launches.json")}
         self.local = threading.local()
         self.lock = threading.Lock()
@@ -114,16 +114,9 @@ class Program:
     def verify(self, name=None, text=None):
         """The program with `text` as its file `name`, and the digests of that."""
         folder = self.folder()
-        manifest = dict(self.manifest, emitted=[dict(f) for f in self.manifest["emitted"]])
         for n, good in self.texts.items():
-            data = (text if n == name else good).encode()
-            (folder / n).write_bytes(data)
-            entry = next(f for f in manifest["emitted"] if f["path"] == n)
-            entry.update(bytes=len(data), sha256=hashlib.sha256(data).hexdigest())
-        del manifest["manifest_sha256"]
-        bare = json.dumps(manifest, indent=2, ensure_ascii=False) + "\n"
-        manifest["manifest_sha256"] = hashlib.sha256(bare.encode()).hexdigest()
-        (folder / "manifest.json").write_text(json.dumps(manifest, indent=2, ensure_ascii=False) + "\n")
+            (folder / n).write_text(text if n == name else good)
+        forge.seal(folder, *self.texts)
         return subprocess.run([LAGEN, "verify", folder], capture_output=True, text=True)
 
 

@@ -136,13 +136,6 @@ CXX = (
 ).split()
 
 
-def smem_bytes(descriptor):
-    end = 0
-    for s in descriptor.get("smem", []):
-        end = -(-end // s["align"]) * s["align"] + s["bytes"]
-    return end
-
-
 def soft_sources(folder, kernels, bend):
     """One source with all kernels of the program, each in a namespace of its own, and a table. A bend is (family, [(old
     text, new text), ..]): the first kernel of the family that has all of the texts gets others."""
@@ -165,7 +158,7 @@ def soft_sources(folder, kernels, bend):
             f'    k{i}::{k["name"]}(*(const k{i}::{k["name"]}_params *)p);\n}}\n'
         )
         n_operands = len(d["params"]) - 1
-        rows += f'    {{"{k["name"]}", soft_{i}, {n_operands}, {d["block"]}, {smem_bytes(d)}, 0}},\n'
+        rows += f'    {{"{k["name"]}", soft_{i}, {n_operands}, {d["block"]}, {emitted.smem_bytes(d)}, 0}},\n'
     text += f"const soft_entry soft_kernels[] = {{\n{rows}}};\n"
     text += f"const uint32_t n_soft_kernels = {len(kernels)};\n"
     assert not bent or bend is None, "no kernel has the text that is to be replaced"

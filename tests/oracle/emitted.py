@@ -70,3 +70,11 @@ def ready(folder):
         if not folder.exists():
             begin(folder)
         yield
+
+
+def smem_bytes(descriptor):
+    """Dynamic shared memory of a cta, from the pieces that its descriptor carves out of it."""
+    end = 0
+    for s in descriptor.get("smem", []):
+        end = -(-end // s["align"]) * s["align"] + s["bytes"]
+    return end

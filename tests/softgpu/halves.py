@@ -51,13 +51,6 @@ def kernels(folder):
     return {k["name"]: k["descriptor"] for k in json.loads((folder / "launches.json").read_text())["kernels"]}
 
 
-def smem_bytes(d):
-    end = 0
-    for s in d["smem"]:
-        end = -(-end // s["align"]) * s["align"] + s["bytes"]
-    return end
-
-
 def wrappers(cpu, gpu):
     """The source, and the kernels of the CPU program that it stands for."""
     theirs = kernels(gpu)
@@ -66,7 +59,7 @@ def wrappers(cpu, gpu):
     text = HEAD
     for i, (ours, name) in enumerate(pairs):
         d = theirs[name]
-        text += WRAPPER % {"i": i, "cpu": ours, "gpu": name, "block": d["block"], "smem": smem_bytes(d),
+        text += WRAPPER % {"i": i, "cpu": ours, "gpu": name, "block": d["block"], "smem": emitted.smem_bytes(d),
                            **dict(zip("xyz", d["grid"]))}
     return text, [k for k, _ in pairs]
 

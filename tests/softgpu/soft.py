@@ -14,6 +14,7 @@ import numpy as np
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tests" / "kernel"), str(ROOT / "tests" / "oracle")]
+from emitted import smem_bytes  # noqa: E402
 import test_kernels as cpu  # noqa: E402
 
 from rows import BUILD  # noqa: E402
@@ -76,13 +77,6 @@ def render(ops, folder):
     (folder / "ops.json").write_text(json.dumps({"ops": ops, "types": [], "language": "cu"}))
     subprocess.run([BUILD / "tests/kernel/render", ROOT / "templates", folder / "ops.json", folder], check=True)
     return json.loads((folder / "index.json").read_text())
-
-
-def smem_bytes(d):
-    end = 0
-    for s in d["smem"]:
-        end = -(-end // s["align"]) * s["align"] + s["bytes"]
-    return end
 
 
 def early(d):
